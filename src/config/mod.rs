@@ -1,0 +1,5 @@
+//! Config: embedded defaults, files, environment; raw to checked, all problems at once.
+
+mod schema;
+
+pub use schema::*;

@@ -1,0 +1,6 @@
+//! Delivery: one loop that claims, sends and settles; one file a kind of receiver.
+//! What is to be said, and to whom, is decided elsewhere.
+
+mod receiver;
+
+pub use receiver::{Channel, Receiver, ReceiverKind, Recipients};

@@ -1,0 +1,55 @@
+//! Names that people give in config, each its own type, so that a digest's name can't be taken for a receiver's.
+//! What a name refers to lives in the room of that thing, never here.
+
+macro_rules! name {
+    ($(#[$doc:meta])* $type:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+        #[serde(transparent)]
+        pub struct $type(String);
+
+        impl $type {
+            /// Takes the name as written.
+            pub fn new(name: impl Into<String>) -> Self {
+                Self(name.into())
+            }
+            /// The name as written.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl From<&str> for $type {
+            fn from(name: &str) -> Self {
+                Self(name.to_owned())
+            }
+        }
+    };
+}
+
+name!(
+    /// A workflow: the pipeline that an event speaks of.
+    WorkflowName
+);
+name!(
+    /// A `[receivers.<name>]` of config. A receiver `to = "owner"` stands for one address per owner.
+    ReceiverName
+);
+name!(
+    /// A `[digests.<name>]` of config: `hourly`, `daily`, `weekly` or a name of one's own.
+    DigestName
+);
+name!(
+    /// A `[calendars.<name>]` of config.
+    CalendarName
+);
+name!(
+    /// A `[[routes]]` entry of config.
+    RouteName
+);

@@ -1,0 +1,6 @@
+//! Messages from view models: Handlebars registries by channel, Slack packing, mail, plots. Pure.
+//! What is said is composed elsewhere; how it travels is `deliver`'s.
+
+mod content;
+
+pub use content::{Content, InlineImage, MailContent, SlackMessage};

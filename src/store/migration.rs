@@ -1,0 +1,19 @@
+//! The tables, brought up to date at start. The SQL itself is in `migrations/`.
+
+use super::StoreError;
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::{SqlStr, SqlitePool};
+
+const SQLITE: &[(i64, &str, &str)] = &[(1, "settings", include_str!("../../migrations/sqlite/0001_settings.sql"))];
+
+/// Runs what has not run yet.
+pub async fn run(pool: &SqlitePool) -> Result<(), StoreError> {
+    let migrations = SQLITE
+        .iter()
+        .map(|(version, name, sql)| {
+            Migration::new(*version, (*name).into(), MigrationType::Simple, SqlStr::from_static(sql), false)
+        })
+        .collect();
+    Migrator::with_migrations(migrations).run(pool).await?;
+    Ok(())
+}

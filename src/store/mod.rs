@@ -1,0 +1,155 @@
+//! The store: what has happened and what was decided, in one place that survives a kill. SQL fetches and stores; Rust decides.
+//! One file a table family. No network but the database, no rule of the field.
+
+mod migration;
+
+use chrono::{DateTime, Utc};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{Sqlite, SqlitePool, Transaction};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Why the store could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The address of the store can't be used.
+    #[error("store url: {0}")]
+    Url(String),
+    /// Another process has the file.
+    #[error("{} is in use by another matins; one SQLite file serves one process", .0.display())]
+    Locked(PathBuf),
+    /// The folder or file can't be opened.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// What was to be opened.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The database said no.
+    #[error("database: {0}")]
+    Sql(#[from] sqlx::Error),
+    /// The tables could not be brought up to date.
+    #[error("migration: {0}")]
+    Migrate(#[from] sqlx::migrate::MigrateError),
+    /// A stored row does not read as what was written.
+    #[error("stored {what} can't be read: {why}")]
+    Corrupt {
+        /// Table and column.
+        what: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// A write transaction. It holds the one writer, so it must be short and never wait for a network.
+pub type WriteTx = Transaction<'static, Sqlite>;
+
+/// Pages that the log may hold before it is copied into the file. The default of 1000 makes nearly every large commit copy.
+const WAL_PAGES: &str = "16384";
+
+/// The store. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Store {
+    writer: SqlitePool,
+    reader: SqlitePool,
+    /// Held as long as the store lives; none in memory.
+    _lock: Option<Arc<File>>,
+}
+
+impl Store {
+    /// Opens or creates the store and brings its tables up to date.
+    ///
+    /// `url` is `sqlite://path` or `sqlite::memory:`; the latter lives as long as the value.
+    ///
+    /// Durability: WAL with `synchronous=FULL`, so what was acked to JetStream also survives a loss of power.
+    ///
+    /// # Errors
+    /// When the address can't be used, another process has the file, or the database refuses.
+    pub async fn open(url: &str) -> Result<Self, StoreError> {
+        if url == "sqlite::memory:" {
+            return Self::open_in_memory().await;
+        }
+        let Some(path) = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")) else {
+            return Err(StoreError::Url("only sqlite://PATH is supported".to_owned()));
+        };
+        let lock = lock_file(Path::new(path))?;
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .busy_timeout(Duration::from_secs(5))
+            .foreign_keys(true)
+            .pragma("temp_store", "memory")
+            .pragma("cache_size", "-16384")
+            .pragma("wal_autocheckpoint", WAL_PAGES)
+            .statement_cache_capacity(256);
+        let writer =
+            SqlitePoolOptions::new().max_connections(1).min_connections(1).connect_with(options.clone()).await?;
+        migration::run(&writer).await?;
+        let reader = SqlitePoolOptions::new()
+            .max_connections(4)
+            .connect_with(options.read_only(true).pragma("cache_size", "-4096"))
+            .await?;
+        Ok(Self { writer, reader, _lock: Some(Arc::new(lock)) })
+    }
+
+    /// A store in memory: one connection that reads and writes, because each connection would have its own.
+    async fn open_in_memory() -> Result<Self, StoreError> {
+        let options =
+            SqliteConnectOptions::from_str("sqlite::memory:")?.foreign_keys(true).statement_cache_capacity(256);
+        let pool = SqlitePoolOptions::new()
+            .max_connections(1)
+            .min_connections(1)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .connect_with(options)
+            .await?;
+        migration::run(&pool).await?;
+        Ok(Self { writer: pool.clone(), reader: pool, _lock: None })
+    }
+
+    /// Begins a write transaction with `BEGIN IMMEDIATE`: the writer is taken at once, never in the middle.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn begin(&self) -> Result<WriteTx, StoreError> {
+        Ok(self.writer.begin_with("BEGIN IMMEDIATE").await?)
+    }
+
+    /// Connections that only read.
+    pub fn reader(&self) -> &SqlitePool {
+        &self.reader
+    }
+
+    /// Closes all connections; what was committed is safe without it.
+    pub async fn close(&self) {
+        self.reader.close().await;
+        self.writer.close().await;
+    }
+}
+
+fn lock_file(database: &Path) -> Result<File, StoreError> {
+    let path = PathBuf::from(format!("{}.lock", database.display()));
+    let io = |source| StoreError::Io { path: path.clone(), source };
+    if let Some(folder) = database.parent().filter(|f| !f.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(io)?;
+    }
+    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(io)?;
+    file.try_lock().map_err(|_| StoreError::Locked(database.to_owned()))?;
+    Ok(file)
+}
+
+/// An instant as the store keeps it: milliseconds since 1970.
+pub fn to_ms(at: DateTime<Utc>) -> i64 {
+    at.timestamp_millis()
+}
+
+/// The instant of a stored number of milliseconds; out of range reads as 1970.
+pub fn from_ms(ms: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp_millis(ms).unwrap_or_default()
+}
