@@ -28,6 +28,7 @@ pub mod clock;
 pub mod name;
 
 pub mod event;
+pub mod incident;
 pub mod matcher;
 pub mod silence;
 pub mod workflow;

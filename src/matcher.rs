@@ -25,31 +25,32 @@ impl Glob {
         !self.0.contains(['*', '?'])
     }
 
-    /// Whether the whole of `text` fits. Linear in practice, quadratic at worst: no backtracking over more than one `*`.
+    /// Whether the whole of `text` fits. Quadratic at worst: only the last `*` is ever tried again.
     pub fn matches(&self, text: &str) -> bool {
-        let (pattern, text): (Vec<char>, Vec<char>) = (self.0.chars().collect(), text.chars().collect());
-        let (mut p, mut t, mut star) = (0, 0, None);
-        while t < text.len() {
-            match pattern.get(p) {
-                Some('*') => {
-                    star = Some((p, t));
-                    p += 1;
+        let (mut pattern, mut rest) = (self.0.as_str(), text);
+        let mut retry: Option<(&str, &str)> = None;
+        loop {
+            let mut ahead = pattern.chars();
+            match (ahead.next(), rest.chars().next()) {
+                (Some('*'), _) => {
+                    pattern = ahead.as_str();
+                    retry = Some((pattern, rest));
+                    continue;
                 }
-                Some(c) if *c == '?' || *c == text[t] => {
-                    p += 1;
-                    t += 1;
+                (Some(wanted), Some(got)) if wanted == '?' || wanted == got => {
+                    pattern = ahead.as_str();
+                    rest = &rest[got.len_utf8()..];
+                    continue;
                 }
-                _ => match star {
-                    Some((at, from)) => {
-                        p = at + 1;
-                        t = from + 1;
-                        star = Some((at, t));
-                    }
-                    None => return false,
-                },
+                (None, None) => return true,
+                (None | Some(_), _) => {}
             }
+            let Some((after_star, from)) = retry else { return false };
+            let Some(skipped) = from.chars().next() else { return false };
+            pattern = after_star;
+            rest = &from[skipped.len_utf8()..];
+            retry = Some((pattern, rest));
         }
-        pattern[p..].iter().all(|c| *c == '*')
     }
 }
 
@@ -141,6 +142,41 @@ pub fn value_of<'a>(key: &MatchKey, subject: Subject<'a>) -> Option<&'a str> {
         MatchKey::Label(k) => {
             let own = event.labels.get(k);
             own.or_else(|| subject.labels.and_then(|l| l.get(k))).map(String::as_str)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn globs_are_anchored_at_both_ends() {
+        for (pattern, text, fits) in [
+            ("pay", "pay", true),
+            ("pay", "display-pay-ads", false),
+            ("*pay*", "display-pay-ads", true),
+            ("pay*", "pay", true),
+            ("*", "", true),
+            ("", "", true),
+            ("", "a", false),
+            ("a?c", "a\u{1f525}c", true),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "a-b-b-d", false),
+            ("**x", "x", true),
+            ("?", "", false),
+        ] {
+            assert_eq!(Glob::new(pattern).matches(text), fits, "{pattern:?} on {text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn glob_agrees_with_a_regular_expression(pattern in "[ab*?]{0,8}", text in "[ab\u{e4}]{0,10}") {
+            let expression = regex::escape(&pattern).replace("\\*", "(?s:.*)").replace("\\?", "(?s:.)");
+            let oracle = regex::Regex::new(&format!("^{expression}$")).expect("a valid expression");
+            prop_assert_eq!(Glob::new(pattern).matches(&text), oracle.is_match(&text));
         }
     }
 }

@@ -4,7 +4,12 @@ use super::StoreError;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{SqlStr, SqlitePool};
 
-const SQLITE: &[(i64, &str, &str)] = &[(1, "settings", include_str!("../../migrations/sqlite/0001_settings.sql"))];
+const SQLITE: &[(i64, &str, &str)] = &[
+    (1, "settings", include_str!("../../migrations/sqlite/0001_settings.sql")),
+    (2, "intake", include_str!("../../migrations/sqlite/0002_intake.sql")),
+    (3, "incidents", include_str!("../../migrations/sqlite/0003_incidents.sql")),
+    (4, "digests", include_str!("../../migrations/sqlite/0004_digests.sql")),
+];
 
 /// Runs what has not run yet.
 pub async fn run(pool: &SqlitePool) -> Result<(), StoreError> {

@@ -1,6 +1,10 @@
 //! The store: what has happened and what was decided, in one place that survives a kill. SQL fetches and stores; Rust decides.
 //! One file a table family. No network but the database, no rule of the field.
 
+mod bulk;
+pub mod incidents;
+pub mod intake;
+pub mod letters;
 mod migration;
 
 use chrono::{DateTime, Utc};

@@ -1,0 +1,334 @@
+//! Incidents of protected workflows: one cause, one page, then updates. Pure: state, reading and `now` in, transition out.
+//! Reading and writing incidents is `store`'s, wording them `render`'s.
+//!
+//! ```text
+//!  failure of a new key ─► open ──────────acknowledge──────────► acknowledged
+//!                           │ ▲ remind, escalate, grow              │ ▲ grow
+//!                           │ └─┘                                   │ └─┘
+//!                           └── nothing open, nothing new for resolve_after, or a person ──► resolved
+//! ```
+
+use crate::event::Event;
+use crate::matcher::{Subject, value_of};
+use crate::name::ReceiverName;
+use crate::route::{GroupKey, Route};
+use crate::workflow::Domain;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Failures of several workflows that one downstream causes within this time share a page (CONTRACT 7).
+pub const SHARED_CAUSE_WITHIN: Duration = Duration::from_secs(600);
+
+/// How much an incident must have grown since it was last told before it is told again.
+const GROWTH_FACTOR: u64 = 10;
+
+/// Row number of an incident.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct IncidentId(pub i64);
+
+/// Where an incident stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IncidentState {
+    /// Nobody has taken it.
+    Open,
+    /// A person has taken it.
+    Acknowledged,
+    /// It is over.
+    Resolved,
+}
+
+impl IncidentState {
+    /// The stable word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Acknowledged => "acknowledged",
+            Self::Resolved => "resolved",
+        }
+    }
+}
+
+/// What the routes asked for when the incident opened. Kept with it, so that a reload changes nothing in flight.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Terms {
+    /// Names of the routes that matched.
+    pub routes: Vec<String>,
+    /// Who is paged.
+    pub page: Vec<ReceiverName>,
+    /// Reminders until acknowledged.
+    pub remind_every: Option<Duration>,
+    /// Quiet time before it resolves by itself.
+    pub resolve_after: Duration,
+    /// Growth messages at most this often.
+    pub growth_every: Duration,
+    /// Who hears when nobody acknowledges, in order of time.
+    pub escalate: Vec<EscalationStep>,
+}
+
+/// One step of an escalation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EscalationStep {
+    /// Time since the incident opened.
+    pub after: Duration,
+    /// Who hears.
+    pub to: Vec<ReceiverName>,
+}
+
+impl Terms {
+    /// The terms of the matching `routes`: pages and escalations add up; the first route that pages gives the times.
+    /// None when no route pages.
+    pub fn of(routes: &[&Route]) -> Option<Self> {
+        let first = routes.iter().find(|r| !r.page.is_empty())?;
+        let mut page = Vec::new();
+        for receiver in routes.iter().flat_map(|r| &r.page) {
+            if !page.contains(receiver) {
+                page.push(receiver.clone());
+            }
+        }
+        let steps = routes.iter().flat_map(|r| &r.escalate);
+        let mut escalate: Vec<EscalationStep> =
+            steps.map(|e| EscalationStep { after: e.after, to: e.to.clone() }).collect();
+        escalate.sort_by_key(|e| e.after);
+        Some(Self {
+            routes: routes.iter().map(|r| r.name.to_string()).collect(),
+            page,
+            remind_every: first.remind_every,
+            resolve_after: first.resolve_after,
+            growth_every: first.growth_every,
+            escalate,
+        })
+    }
+}
+
+/// The key that makes failures one incident, from the `group_by` of the first route that pages.
+pub fn key_of(routes: &[&Route], subject: Subject<'_>) -> Option<String> {
+    let first = routes.iter().find(|r| !r.page.is_empty())?;
+    let parts = first.group_by.iter().map(|key| match key {
+        GroupKey::Match(key) => value_of(key, subject).unwrap_or(""),
+        GroupKey::Fingerprint => subject.event.fingerprint.0.as_str(),
+    });
+    Some(parts.collect::<Vec<_>>().join("\u{1f}"))
+}
+
+/// What was last told, and when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Told {
+    /// Events when it was last told.
+    pub events: u64,
+    /// When anything was last told.
+    pub at: DateTime<Utc>,
+    /// When it was paged or last reminded.
+    pub reminded_at: DateTime<Utc>,
+    /// Steps of the escalation already taken.
+    pub escalated_count: usize,
+    /// Number of the page, `#N`.
+    pub page_number: i64,
+}
+
+/// An incident.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Incident {
+    /// Its row.
+    pub id: IncidentId,
+    /// Where it stands.
+    pub state: IncidentState,
+    /// Workflows that it hit, in the order of their arrival.
+    pub workflows: Vec<String>,
+    /// Domain of the first.
+    pub domain: Domain,
+    /// When the first failure arrived.
+    pub opened_at: DateTime<Utc>,
+    /// When the newest failure arrived.
+    pub last_failure_at: DateTime<Utc>,
+    /// When a person took it.
+    pub acknowledged_at: Option<DateTime<Utc>>,
+    /// Who took it.
+    pub acknowledged_by: Option<String>,
+    /// When it was over.
+    pub resolved_at: Option<DateTime<Utc>>,
+    /// Who said so; none when it resolved by itself.
+    pub resolved_by: Option<String>,
+    /// Final failures that belong to it.
+    pub event_count: u64,
+    /// Items among them: dead letters opened.
+    pub item_count: u64,
+    /// Page messages sent about it.
+    pub page_count: u64,
+    /// What was last told.
+    pub told: Told,
+    /// What the routes asked for.
+    pub terms: Terms,
+    /// The first failure, as sample.
+    pub sample: Event,
+}
+
+/// What the store says about an incident now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Its dead letters that are not resolved.
+    pub open_letters: u64,
+}
+
+/// Why an incident is told again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReminderReason {
+    /// `remind_every` has passed and nobody has acknowledged it.
+    Interval,
+    /// It is ten times what was last told.
+    Growth,
+}
+
+impl ReminderReason {
+    /// The stable word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Interval => "interval",
+            Self::Growth => "growth",
+        }
+    }
+}
+
+/// What is to be done about an incident at a tick.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Transition {
+    /// Nothing.
+    Rest,
+    /// Tell it again.
+    Remind(ReminderReason),
+    /// Tell the receivers of this step.
+    Escalate(EscalationStep),
+    /// It is over.
+    Resolve,
+}
+
+impl Incident {
+    /// Opens one from its first failure. The page is told in the same transaction.
+    pub fn open(id: IncidentId, event: &Event, domain: Domain, terms: Terms, page_number: i64) -> Self {
+        let at = event.received_at;
+        Self {
+            id,
+            state: IncidentState::Open,
+            workflows: vec![event.workflow.to_string()],
+            domain,
+            opened_at: at,
+            last_failure_at: at,
+            acknowledged_at: None,
+            acknowledged_by: None,
+            resolved_at: None,
+            resolved_by: None,
+            event_count: 1,
+            item_count: 0,
+            page_count: 1,
+            told: Told { events: 1, at, reminded_at: at, escalated_count: 0, page_number },
+            terms,
+            sample: event.clone(),
+        }
+    }
+
+    /// Counts one more failure.
+    pub fn add_failure(&mut self, event: &Event) {
+        self.event_count += 1;
+        self.last_failure_at = self.last_failure_at.max(event.received_at);
+        let name = event.workflow.as_str();
+        if !self.workflows.iter().any(|w| w == name) {
+            self.workflows.push(name.to_owned());
+        }
+    }
+
+    /// Whether a failure of another workflow at `at` with this downstream shares its page.
+    pub fn shares_cause(&self, downstream: &str, at: DateTime<Utc>) -> bool {
+        self.state != IncidentState::Resolved
+            && self.sample.downstream.as_deref() == Some(downstream)
+            && passed(self.opened_at, at) <= SHARED_CAUSE_WITHIN
+    }
+
+    /// A person takes it. False when it was taken or over already.
+    pub fn acknowledge(&mut self, by: Option<String>, now: DateTime<Utc>) -> bool {
+        match self.state {
+            IncidentState::Open => {
+                self.state = IncidentState::Acknowledged;
+                self.acknowledged_at = Some(now);
+                self.acknowledged_by = by;
+                true
+            }
+            IncidentState::Acknowledged | IncidentState::Resolved => false,
+        }
+    }
+
+    /// It is over: by a person, or by itself when `by` is none. False when it was over already.
+    pub fn resolve(&mut self, by: Option<String>, now: DateTime<Utc>) -> bool {
+        match self.state {
+            IncidentState::Open | IncidentState::Acknowledged => {
+                self.state = IncidentState::Resolved;
+                self.resolved_at = Some(now);
+                self.resolved_by = by;
+                true
+            }
+            IncidentState::Resolved => false,
+        }
+    }
+
+    /// Keeps what a transition tells, in the transaction that enqueues it.
+    pub fn note_told(&mut self, transition: &Transition, now: DateTime<Utc>) {
+        match transition {
+            Transition::Rest | Transition::Resolve => {}
+            Transition::Remind(ReminderReason::Growth) => {
+                self.told.events = self.event_count;
+                self.told.at = now;
+            }
+            Transition::Remind(ReminderReason::Interval) => {
+                self.told.events = self.event_count;
+                self.told.at = now;
+                self.told.reminded_at = now;
+            }
+            Transition::Escalate(_) => {
+                self.told.at = now;
+                self.told.escalated_count += 1;
+            }
+        }
+    }
+
+    /// All workflows, sorted, for messages that list them.
+    pub fn workflow_set(&self) -> BTreeSet<&str> {
+        self.workflows.iter().map(String::as_str).collect()
+    }
+}
+
+/// Time from `from` to `to`, zero when the clock was stepped back.
+fn passed(from: DateTime<Utc>, to: DateTime<Utc>) -> Duration {
+    (to - from).to_std().unwrap_or_default()
+}
+
+/// What is to be done about `incident` at `now`. One transition a tick: the most final first.
+pub fn advance(incident: &Incident, reading: Reading, now: DateTime<Utc>) -> Transition {
+    let acknowledged = match incident.state {
+        IncidentState::Resolved => return Transition::Rest,
+        IncidentState::Open => false,
+        IncidentState::Acknowledged => true,
+    };
+    let terms = &incident.terms;
+    if reading.open_letters == 0 && passed(incident.last_failure_at, now) >= terms.resolve_after {
+        return Transition::Resolve;
+    }
+    if !acknowledged
+        && let Some(step) = terms.escalate.get(incident.told.escalated_count)
+        && passed(incident.opened_at, now) >= step.after
+    {
+        return Transition::Escalate(step.clone());
+    }
+    let grown = incident.event_count >= incident.told.events.saturating_mul(GROWTH_FACTOR);
+    if grown && passed(incident.told.at, now) >= terms.growth_every {
+        return Transition::Remind(ReminderReason::Growth);
+    }
+    match terms.remind_every {
+        Some(every) if !acknowledged && passed(incident.told.reminded_at, now) >= every => {
+            Transition::Remind(ReminderReason::Interval)
+        }
+        _ => Transition::Rest,
+    }
+}

@@ -1,0 +1,124 @@
+//! Incidents in the store. Their states are moved by the `incident` room; here they are read and written whole.
+
+use super::{StoreError, to_ms};
+use crate::incident::{Incident, IncidentId, IncidentState};
+use sqlx::{SqliteConnection, SqlitePool};
+
+fn read(body: &str) -> Result<Incident, StoreError> {
+    serde_json::from_str(body).map_err(|e| StoreError::Corrupt { what: "incidents.body", why: e.to_string() })
+}
+
+fn write(incident: &Incident) -> Result<String, StoreError> {
+    serde_json::to_string(incident).map_err(|e| StoreError::Corrupt { what: "incidents.body", why: e.to_string() })
+}
+
+/// The row number that the next incident will have.
+pub async fn next_id(tx: &mut SqliteConnection) -> Result<IncidentId, StoreError> {
+    let (last,): (Option<i64>,) = sqlx::query_as("SELECT max(id) FROM incidents").fetch_one(tx).await?;
+    Ok(IncidentId(last.unwrap_or(0) + 1))
+}
+
+/// The unresolved incident that a key leads to.
+pub async fn find_open(tx: &mut SqliteConnection, key: &str) -> Result<Option<Incident>, StoreError> {
+    let row: Option<(String,)> =
+        sqlx::query_as("SELECT i.body FROM incident_keys k JOIN incidents i ON i.id = k.incident_id WHERE k.key = ?")
+            .bind(key)
+            .fetch_optional(tx)
+            .await?;
+    row.map(|(body,)| read(&body)).transpose()
+}
+
+/// Unresolved incidents that a downstream caused, newest first.
+pub async fn open_of_downstream(tx: &mut SqliteConnection, downstream: &str) -> Result<Vec<Incident>, StoreError> {
+    let rows: Vec<(String,)> = sqlx::query_as(
+        "SELECT body FROM incidents WHERE state <> 'resolved' AND downstream = ? ORDER BY id DESC LIMIT 20",
+    )
+    .bind(downstream)
+    .fetch_all(tx)
+    .await?;
+    rows.iter().map(|(body,)| read(body)).collect()
+}
+
+/// Every unresolved incident, oldest first.
+pub async fn all_open(tx: &mut SqliteConnection) -> Result<Vec<Incident>, StoreError> {
+    let rows: Vec<(String,)> =
+        sqlx::query_as("SELECT body FROM incidents WHERE state <> 'resolved' ORDER BY id").fetch_all(tx).await?;
+    rows.iter().map(|(body,)| read(body)).collect()
+}
+
+/// One incident, inside a transaction.
+pub async fn find(tx: &mut SqliteConnection, id: IncidentId) -> Result<Option<Incident>, StoreError> {
+    let row: Option<(String,)> =
+        sqlx::query_as("SELECT body FROM incidents WHERE id = ?").bind(id.0).fetch_optional(tx).await?;
+    row.map(|(body,)| read(&body)).transpose()
+}
+
+/// One incident.
+pub async fn get(pool: &SqlitePool, id: IncidentId) -> Result<Option<Incident>, StoreError> {
+    let row: Option<(String,)> =
+        sqlx::query_as("SELECT body FROM incidents WHERE id = ?").bind(id.0).fetch_optional(pool).await?;
+    row.map(|(body,)| read(&body)).transpose()
+}
+
+/// Incidents with a row number below `before`, newest first, at most `limit`.
+pub async fn list(pool: &SqlitePool, before: i64, limit: i64) -> Result<Vec<Incident>, StoreError> {
+    let rows: Vec<(String,)> = sqlx::query_as("SELECT body FROM incidents WHERE id < ? ORDER BY id DESC LIMIT ?")
+        .bind(before)
+        .bind(limit)
+        .fetch_all(pool)
+        .await?;
+    rows.iter().map(|(body,)| read(body)).collect()
+}
+
+/// Writes an incident whole; one that is resolved loses its keys, so that the next failure opens a new one.
+pub async fn save(tx: &mut SqliteConnection, incident: &Incident) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO incidents (id, state, downstream, opened_at, resolved_at, body) VALUES (?, ?, ?, ?, ?, ?) \
+         ON CONFLICT (id) DO UPDATE SET state = excluded.state, resolved_at = excluded.resolved_at, body = excluded.body",
+    )
+    .bind(incident.id.0)
+    .bind(incident.state.as_str())
+    .bind(&incident.sample.downstream)
+    .bind(to_ms(incident.opened_at))
+    .bind(incident.resolved_at.map(to_ms))
+    .bind(write(incident)?)
+    .execute(&mut *tx)
+    .await?;
+    match incident.state {
+        IncidentState::Open | IncidentState::Acknowledged => {}
+        IncidentState::Resolved => {
+            sqlx::query("DELETE FROM incident_keys WHERE incident_id = ?").bind(incident.id.0).execute(tx).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Leads a key to an incident.
+pub async fn add_key(tx: &mut SqliteConnection, key: &str, id: IncidentId) -> Result<(), StoreError> {
+    sqlx::query("INSERT INTO incident_keys (key, incident_id) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET incident_id = excluded.incident_id")
+        .bind(key)
+        .bind(id.0)
+        .execute(tx)
+        .await?;
+    Ok(())
+}
+
+/// An event belongs to an incident.
+pub async fn add_event(tx: &mut SqliteConnection, seq: i64, id: IncidentId) -> Result<(), StoreError> {
+    sqlx::query("INSERT INTO incident_events (event_seq, incident_id) VALUES (?, ?)")
+        .bind(seq)
+        .bind(id.0)
+        .execute(tx)
+        .await?;
+    Ok(())
+}
+
+/// Unresolved incidents by domain.
+pub async fn open_by_domain(pool: &SqlitePool) -> Result<Vec<(String, i64)>, StoreError> {
+    let rows = sqlx::query_as(
+        "SELECT json_extract(body, '$.domain'), count(*) FROM incidents WHERE state <> 'resolved' GROUP BY 1 ORDER BY 1",
+    )
+    .fetch_all(pool)
+    .await?;
+    Ok(rows)
+}

@@ -1,0 +1,450 @@
+//! Writing what came in: events, causes, decisions, counters, quarantine, totals. One transaction a batch.
+//! What follows from an event is decided in `ingest`, before and between these statements.
+
+use super::bulk::Bulk;
+use super::{StoreError, WriteTx, to_ms};
+use crate::event::{Class, Disposition, EventType};
+use crate::name::{DigestName, ReceiverName};
+use chrono::{DateTime, Utc};
+use sqlx::SqliteConnection;
+use std::collections::{BTreeSet, HashSet};
+
+/// Sixteen bytes that stand for an id or another long key.
+pub type Key = [u8; 16];
+
+/// The key of an id: a UUID in its usual form is its own sixteen bytes, which keeps time-ordered ids in order; anything else is hashed.
+pub fn key_of(text: &str) -> Key {
+    uuid_bytes(text).unwrap_or_else(|| hash_key(&[text]))
+}
+
+/// Key of several parts, none of which can run into the next.
+pub fn hash_key(parts: &[&str]) -> Key {
+    let mut hash = ring::digest::Context::new(&ring::digest::SHA256);
+    for part in parts {
+        hash.update(&(part.len() as u64).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    let mut key = [0; 16];
+    key.copy_from_slice(&hash.finish().as_ref()[..16]);
+    key
+}
+
+/// The bytes of a lower-case UUID with hyphens.
+fn uuid_bytes(text: &str) -> Option<Key> {
+    let bytes = text.as_bytes();
+    if bytes.len() != 36 {
+        return None;
+    }
+    let mut key = [0; 16];
+    let mut digits = 0;
+    for (at, byte) in bytes.iter().enumerate() {
+        let hyphen = matches!(at, 8 | 13 | 18 | 23);
+        let digit = match byte {
+            b'-' if hyphen => continue,
+            b'0'..=b'9' if !hyphen => byte - b'0',
+            b'a'..=b'f' if !hyphen => byte - b'a' + 10,
+            _ => return None,
+        };
+        key[digits / 2] = (key[digits / 2] << 4) | digit;
+        digits += 1;
+    }
+    Some(key)
+}
+
+/// A row of `events`.
+#[derive(Clone, Debug)]
+pub struct EventRow {
+    /// Row number, handed out in order of arrival.
+    pub seq: i64,
+    /// Key of the event's id.
+    pub key: Key,
+    /// Tells another content under the same id.
+    pub content_hash: i64,
+    /// When JetStream stored it.
+    pub received_at: DateTime<Utc>,
+    /// When it happened.
+    pub occurred_at: DateTime<Utc>,
+    /// What it counts as.
+    pub cause_id: i64,
+    /// Who was to hear of it.
+    pub decision_id: i64,
+    /// Why it has its class.
+    pub class_rule: String,
+    /// The event as redacted JSON.
+    pub body: String,
+}
+
+/// A row of `causes`, not yet stored.
+#[derive(Clone, Debug)]
+pub struct NewCause<'a> {
+    /// Key of all that makes it a cause of its own.
+    pub key: Key,
+    /// `v1:…`
+    pub fingerprint: &'a str,
+    /// Row of its workflow.
+    pub workflow_id: i64,
+    /// Type of its events.
+    pub event_type: EventType,
+    /// Their class.
+    pub class: Class,
+    /// What becomes of them.
+    pub disposition: Disposition,
+    /// Their step.
+    pub step: Option<&'a str>,
+    /// Their downstream.
+    pub downstream: Option<&'a str>,
+    /// Error type or code.
+    pub error_type: Option<&'a str>,
+    /// Of recoveries: what worked.
+    pub strategy: Option<&'a str>,
+    /// A message of one of them.
+    pub sample: &'a str,
+    /// Arrival of the first.
+    pub first_seen_at: DateTime<Utc>,
+}
+
+/// A row of `decisions`, not yet stored.
+#[derive(Clone, Debug)]
+pub struct NewDecision<'a> {
+    /// Version of the config that decided.
+    pub config_version: &'a str,
+    /// Routes that matched, JSON list.
+    pub routes: &'a str,
+    /// Page receivers, JSON list.
+    pub page: &'a str,
+    /// Digests and receivers.
+    pub digests: &'a BTreeSet<(DigestName, ReceiverName)>,
+    /// `open`, `silenced` or `paged`.
+    pub fate: &'a str,
+    /// Silence or incident.
+    pub fate_id: &'a str,
+    /// Named reason, for `explain`.
+    pub reason: &'a str,
+}
+
+/// Sums of one counter row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// Events.
+    pub events: i64,
+    /// Good runs reported.
+    pub ok: i64,
+    /// Failed runs reported.
+    pub failed: i64,
+    /// Time to recover, ms, summed.
+    pub took_ms: i64,
+    /// Recoveries that said how long they took.
+    pub took: i64,
+    /// Events that happened in an earlier hour than they arrived.
+    pub late: i64,
+}
+
+/// Key and sums of a counter row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CounterRow {
+    /// Start of the minute of arrival, ms.
+    pub minute: i64,
+    /// What is counted.
+    pub cause_id: i64,
+    /// For whom.
+    pub decision_id: i64,
+    /// How many.
+    pub sums: Sums,
+}
+
+/// A message that could not be decoded.
+#[derive(Clone, Debug)]
+pub struct QuarantineRow {
+    /// Stream it came from.
+    pub stream: String,
+    /// Its place there.
+    pub sequence: i64,
+    /// Its subject.
+    pub subject: String,
+    /// Its headers, JSON.
+    pub headers: String,
+    /// Stable word.
+    pub reason: &'static str,
+    /// Sentence for a person.
+    pub explanation: String,
+    /// When JetStream stored it.
+    pub received_at: DateTime<Utc>,
+    /// Its bytes.
+    pub raw: Vec<u8>,
+}
+
+static INSERT_EVENTS: Bulk = Bulk::new(
+    "INSERT INTO events (seq, key, content_hash, received_at, occurred_at, cause_id, decision_id, class_rule, body) VALUES",
+    9,
+    "ON CONFLICT (key) DO NOTHING RETURNING seq",
+);
+
+static ADD_COUNTERS: Bulk = Bulk::new(
+    "INSERT INTO counters (minute, cause_id, decision_id, event_count, ok_count, failed_count, took_ms, took_count, late_count) VALUES",
+    9,
+    "ON CONFLICT (minute, cause_id, decision_id) DO UPDATE SET event_count = event_count + excluded.event_count, \
+     ok_count = ok_count + excluded.ok_count, failed_count = failed_count + excluded.failed_count, \
+     took_ms = took_ms + excluded.took_ms, took_count = took_count + excluded.took_count, late_count = late_count + excluded.late_count",
+);
+
+/// Inserts what is new and gives its row numbers. An id seen before, or twice in `rows`, is left out.
+pub async fn insert_events(tx: &mut SqliteConnection, rows: &[EventRow]) -> Result<HashSet<i64>, StoreError> {
+    let new = INSERT_EVENTS
+        .execute_returning(tx, rows, |query, row| {
+            query
+                .bind(row.seq)
+                .bind(&row.key[..])
+                .bind(row.content_hash)
+                .bind(to_ms(row.received_at))
+                .bind(to_ms(row.occurred_at))
+                .bind(row.cause_id)
+                .bind(row.decision_id)
+                .bind(&row.class_rule)
+                .bind(&row.body)
+        })
+        .await?;
+    Ok(new.into_iter().collect())
+}
+
+/// The content hash of the stored event of this key.
+pub async fn content_hash(tx: &mut SqliteConnection, key: &Key) -> Result<Option<i64>, StoreError> {
+    let row: Option<(i64,)> =
+        sqlx::query_as("SELECT content_hash FROM events WHERE key = ?").bind(&key[..]).fetch_optional(tx).await?;
+    Ok(row.map(|(hash,)| hash))
+}
+
+/// Adds to the counters.
+pub async fn add_counters(tx: &mut SqliteConnection, rows: &[CounterRow]) -> Result<(), StoreError> {
+    ADD_COUNTERS
+        .execute(tx, rows, |query, row| {
+            query
+                .bind(row.minute)
+                .bind(row.cause_id)
+                .bind(row.decision_id)
+                .bind(row.sums.events)
+                .bind(row.sums.ok)
+                .bind(row.sums.failed)
+                .bind(row.sums.took_ms)
+                .bind(row.sums.took)
+                .bind(row.sums.late)
+        })
+        .await?;
+    Ok(())
+}
+
+/// The row of a workflow, made when it is new.
+pub async fn intern_workflow(tx: &mut SqliteConnection, name: &str, at: DateTime<Utc>) -> Result<i64, StoreError> {
+    let (id,): (i64,) = sqlx::query_as(
+        "INSERT INTO workflows (name, first_heard_at, last_heard_at) VALUES (?, ?2, ?2) \
+         ON CONFLICT (name) DO UPDATE SET last_heard_at = max(last_heard_at, excluded.last_heard_at) RETURNING id",
+    )
+    .bind(name)
+    .bind(to_ms(at))
+    .fetch_one(tx)
+    .await?;
+    Ok(id)
+}
+
+/// A workflow was heard at `at`.
+pub async fn note_heard(tx: &mut SqliteConnection, workflow_id: i64, at: DateTime<Utc>) -> Result<(), StoreError> {
+    sqlx::query("UPDATE workflows SET last_heard_at = max(last_heard_at, ?2) WHERE id = ?1")
+        .bind(workflow_id)
+        .bind(to_ms(at))
+        .execute(tx)
+        .await?;
+    Ok(())
+}
+
+/// Keeps the newest heartbeat of a workflow.
+pub async fn note_heartbeat(
+    tx: &mut SqliteConnection,
+    workflow_id: i64,
+    status: &str,
+    at: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "UPDATE workflows SET heartbeat_status = ?2, heartbeat_at = ?3 \
+         WHERE id = ?1 AND coalesce(heartbeat_at, 0) <= ?3",
+    )
+    .bind(workflow_id)
+    .bind(status)
+    .bind(to_ms(at))
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+/// The row of a cause, made when it is new; and when its last dead letter was resolved, if none is open.
+pub async fn intern_cause(tx: &mut SqliteConnection, cause: &NewCause<'_>) -> Result<(i64, Option<i64>), StoreError> {
+    let row = sqlx::query_as(
+        "INSERT INTO causes (key, fingerprint, workflow_id, event_type, class, disposition, step, downstream, error_type, strategy, sample, first_seen_at) \
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING id, resolved_at",
+    )
+    .bind(&cause.key[..])
+    .bind(cause.fingerprint)
+    .bind(cause.workflow_id)
+    .bind(cause.event_type.as_str())
+    .bind(cause.class.as_str())
+    .bind(cause.disposition.as_str())
+    .bind(cause.step)
+    .bind(cause.downstream)
+    .bind(cause.error_type)
+    .bind(cause.strategy)
+    .bind(cause.sample)
+    .bind(to_ms(cause.first_seen_at))
+    .fetch_one(tx)
+    .await?;
+    Ok(row)
+}
+
+/// A cause that was resolved is back.
+pub async fn note_regressed(tx: &mut SqliteConnection, cause_id: i64, at: DateTime<Utc>) -> Result<(), StoreError> {
+    sqlx::query(
+        "UPDATE causes SET regressed_at = ?2, regressed_from = resolved_at, resolved_at = NULL \
+         WHERE id = ?1 AND resolved_at IS NOT NULL",
+    )
+    .bind(cause_id)
+    .bind(to_ms(at))
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+/// The row of a decision, made when it is new, with the digests that it is for.
+pub async fn intern_decision(tx: &mut SqliteConnection, decision: &NewDecision<'_>) -> Result<i64, StoreError> {
+    let digests = serde_json::to_string(decision.digests)
+        .map_err(|e| StoreError::Corrupt { what: "decisions.digests", why: e.to_string() })?;
+    let (id,): (i64,) = sqlx::query_as(
+        "INSERT INTO decisions (config_version, routes, page, digests, fate, fate_id, reason) VALUES (?, ?, ?, ?, ?, ?, ?) \
+         ON CONFLICT (config_version, routes, fate, fate_id, reason) DO UPDATE SET page = excluded.page RETURNING id",
+    )
+    .bind(decision.config_version)
+    .bind(decision.routes)
+    .bind(decision.page)
+    .bind(digests)
+    .bind(decision.fate)
+    .bind(decision.fate_id)
+    .bind(decision.reason)
+    .fetch_one(&mut *tx)
+    .await?;
+    for (digest, receiver) in decision.digests {
+        sqlx::query(
+            "INSERT INTO decision_targets (digest, receiver, decision_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        )
+        .bind(digest.as_str())
+        .bind(receiver.as_str())
+        .bind(id)
+        .execute(&mut *tx)
+        .await?;
+    }
+    Ok(id)
+}
+
+/// Takes new totals of a producer and gives what they add: nothing when they were overtaken by a newer report.
+pub async fn advance_producer(
+    tx: &mut SqliteConnection,
+    workflow_id: i64,
+    producer: &str,
+    epoch: &str,
+    totals: (i64, i64),
+) -> Result<(i64, i64), StoreError> {
+    let known: Option<(i64, i64)> = sqlx::query_as(
+        "SELECT ok_total, failed_total FROM producers WHERE workflow_id = ? AND producer = ? AND epoch = ?",
+    )
+    .bind(workflow_id)
+    .bind(producer)
+    .bind(epoch)
+    .fetch_optional(&mut *tx)
+    .await?;
+    let (ok, failed) = known.unwrap_or((0, 0));
+    let added = ((totals.0 - ok).max(0), (totals.1 - failed).max(0));
+    sqlx::query(
+        "INSERT INTO producers (workflow_id, producer, epoch, ok_total, failed_total) VALUES (?, ?, ?, ?, ?) \
+         ON CONFLICT (workflow_id, producer, epoch) DO UPDATE SET ok_total = max(ok_total, excluded.ok_total), \
+         failed_total = max(failed_total, excluded.failed_total)",
+    )
+    .bind(workflow_id)
+    .bind(producer)
+    .bind(epoch)
+    .bind(totals.0)
+    .bind(totals.1)
+    .execute(tx)
+    .await?;
+    Ok(added)
+}
+
+/// Keeps an unreadable message. False when it is kept already, because it was delivered before.
+pub async fn insert_quarantine(tx: &mut SqliteConnection, row: &QuarantineRow) -> Result<bool, StoreError> {
+    let done = sqlx::query(
+        "INSERT INTO quarantine (stream, sequence, subject, headers, reason, explanation, received_at, raw) \
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+    )
+    .bind(&row.stream)
+    .bind(row.sequence)
+    .bind(&row.subject)
+    .bind(&row.headers)
+    .bind(row.reason)
+    .bind(&row.explanation)
+    .bind(to_ms(row.received_at))
+    .bind(&row.raw)
+    .execute(tx)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Adds to the totals since the store was made.
+pub async fn add_totals(tx: &mut WriteTx, events: i64, duplicates: i64, quarantined: i64) -> Result<(), StoreError> {
+    for (name, value) in [("events", events), ("duplicates", duplicates), ("quarantined", quarantined)] {
+        if value != 0 {
+            sqlx::query("UPDATE totals SET value = value + ? WHERE name = ?")
+                .bind(value)
+                .bind(name)
+                .execute(&mut **tx)
+                .await?;
+        }
+    }
+    Ok(())
+}
+
+/// How far a stream was read. `made_at` tells a stream that was deleted and made again.
+pub async fn note_progress(
+    tx: &mut SqliteConnection,
+    stream: &str,
+    made_at: DateTime<Utc>,
+    sequence: i64,
+    arrival_at: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO streams (name, stream_made_at, last_sequence, last_arrival_at) VALUES (?, ?, ?, ?) \
+         ON CONFLICT (name) DO UPDATE SET \
+         last_sequence = CASE WHEN stream_made_at = excluded.stream_made_at THEN max(last_sequence, excluded.last_sequence) ELSE excluded.last_sequence END, \
+         last_arrival_at = max(last_arrival_at, excluded.last_arrival_at), stream_made_at = excluded.stream_made_at",
+    )
+    .bind(stream)
+    .bind(to_ms(made_at))
+    .bind(sequence)
+    .bind(to_ms(arrival_at))
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+/// The highest row number of `events`, 0 when there is none.
+pub async fn last_seq(tx: &mut SqliteConnection) -> Result<i64, StoreError> {
+    let (seq,): (Option<i64>,) = sqlx::query_as("SELECT max(seq) FROM events").fetch_one(tx).await?;
+    Ok(seq.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_is_its_own_key_and_anything_else_is_hashed() {
+        let id = "0c8f9a52-6a0e-4b0b-9a43-6f2f1b0f7d11";
+        assert_eq!(key_of(id)[..4], [0x0c, 0x8f, 0x9a, 0x52]);
+        assert_ne!(key_of(&id.to_uppercase()), key_of(id));
+        assert_ne!(key_of("a"), key_of("b"));
+        assert_ne!(hash_key(&["ab", "c"]), hash_key(&["a", "bc"]));
+    }
+}

@@ -1,0 +1,300 @@
+//! Dead letters in the store: opened, repeated, resolved, listed. What opens or resolves one is decided in `ingest` and by people.
+
+use super::bulk::Bulk;
+use super::intake::Key;
+use super::{StoreError, from_ms, to_ms};
+use chrono::{DateTime, Utc};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, SqliteConnection, SqlitePool};
+
+/// A failed item that is given up: opens a dead letter, or repeats the open one of the same key.
+#[derive(Clone, Debug)]
+pub struct LetterRow {
+    /// Key of workflow and item, else of the event id.
+    pub key: Key,
+    /// What went wrong.
+    pub cause_id: i64,
+    /// Business key.
+    pub item: Option<String>,
+    /// Its words.
+    pub error_message: Option<String>,
+    /// Name to address, JSON.
+    pub links: String,
+    /// The item itself, JSON.
+    pub payload: Option<String>,
+    /// Whether that was cut.
+    pub payload_cut: bool,
+    /// When it happened.
+    pub failed_at: DateTime<Utc>,
+    /// When it arrived here.
+    pub arrived_at: DateTime<Utc>,
+    /// Tries that the pipeline made.
+    pub attempt_count: i64,
+    /// How often it came in this batch.
+    pub times: i64,
+    /// Incident it belongs to.
+    pub incident_id: Option<i64>,
+    /// How often it was redriven.
+    pub redrive_count: i64,
+}
+
+/// Asks for a letter to be resolved.
+#[derive(Clone, Debug)]
+pub struct ResolutionRow {
+    /// Its key.
+    pub key: Key,
+    /// What was done.
+    pub note: Option<String>,
+    /// Who did it.
+    pub by: Option<String>,
+    /// When.
+    pub at: DateTime<Utc>,
+}
+
+static OPEN_LETTERS: Bulk = Bulk::new(
+    "INSERT INTO dead_letters (key, cause_id, item, error_message, links, payload, payload_cut, failed_at, dead_lettered_at, \
+     last_failed_at, attempt_count, times, incident_id, redrive_count) VALUES",
+    14,
+    "ON CONFLICT (key) WHERE resolved_at IS NULL DO UPDATE SET times = times + excluded.times, cause_id = excluded.cause_id, \
+     error_message = excluded.error_message, links = excluded.links, payload = coalesce(excluded.payload, payload), \
+     payload_cut = CASE WHEN excluded.payload IS NULL THEN payload_cut ELSE excluded.payload_cut END, \
+     last_failed_at = max(last_failed_at, excluded.last_failed_at), failed_at = min(failed_at, excluded.failed_at), \
+     attempt_count = max(attempt_count, excluded.attempt_count), incident_id = coalesce(excluded.incident_id, incident_id), \
+     redrive_count = max(redrive_count, excluded.redrive_count) RETURNING times",
+);
+
+/// Opens or repeats letters; no two of `rows` have the same key. Gives how many were opened.
+pub async fn open(tx: &mut SqliteConnection, rows: &[LetterRow]) -> Result<u64, StoreError> {
+    let times = OPEN_LETTERS
+        .execute_returning(tx, rows, |query, row| {
+            query
+                .bind(&row.key[..])
+                .bind(row.cause_id)
+                .bind(&row.item)
+                .bind(&row.error_message)
+                .bind(&row.links)
+                .bind(&row.payload)
+                .bind(row.payload_cut)
+                .bind(to_ms(row.failed_at))
+                .bind(to_ms(row.arrived_at))
+                .bind(to_ms(row.failed_at))
+                .bind(row.attempt_count)
+                .bind(row.times)
+                .bind(row.incident_id)
+                .bind(row.redrive_count)
+        })
+        .await?;
+    Ok(times.iter().zip(rows).filter(|(times, row)| **times == row.times).count() as u64)
+}
+
+/// Resolves the open letter of a key. Gives its row and cause, none when there is no open one.
+pub async fn resolve_by_key(
+    tx: &mut SqliteConnection,
+    resolution: &ResolutionRow,
+) -> Result<Option<(i64, i64)>, StoreError> {
+    let row = sqlx::query_as(
+        "UPDATE dead_letters SET resolved_at = max(?2, dead_lettered_at), resolution_note = ?3, resolved_by = ?4 \
+         WHERE key = ?1 AND resolved_at IS NULL RETURNING id, cause_id",
+    )
+    .bind(&resolution.key[..])
+    .bind(to_ms(resolution.at))
+    .bind(&resolution.note)
+    .bind(&resolution.by)
+    .fetch_optional(tx)
+    .await?;
+    Ok(row)
+}
+
+/// Resolves an open letter by its row. Gives its cause, none when it is not there or resolved already.
+pub async fn resolve_by_id(
+    tx: &mut SqliteConnection,
+    id: i64,
+    note: Option<&str>,
+    by: Option<&str>,
+    at: DateTime<Utc>,
+) -> Result<Option<i64>, StoreError> {
+    let row: Option<(i64,)> = sqlx::query_as(
+        "UPDATE dead_letters SET resolved_at = max(?2, dead_lettered_at), resolution_note = ?3, resolved_by = ?4 \
+         WHERE id = ?1 AND resolved_at IS NULL RETURNING cause_id",
+    )
+    .bind(id)
+    .bind(to_ms(at))
+    .bind(note)
+    .bind(by)
+    .fetch_optional(tx)
+    .await?;
+    Ok(row.map(|(cause,)| cause))
+}
+
+/// Marks a cause resolved when none of its letters is open any more, so that its return shows.
+pub async fn note_cause_resolved(
+    tx: &mut SqliteConnection,
+    cause_id: i64,
+    at: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "UPDATE causes SET resolved_at = ?2 WHERE id = ?1 AND NOT EXISTS \
+         (SELECT 1 FROM dead_letters d WHERE d.cause_id = ?1 AND d.resolved_at IS NULL)",
+    )
+    .bind(cause_id)
+    .bind(to_ms(at))
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+/// A dead letter as lists show it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Letter {
+    /// Its row.
+    pub id: i64,
+    /// Pipeline.
+    pub workflow: String,
+    /// Step that failed.
+    pub step: Option<String>,
+    /// Business key.
+    pub item: Option<String>,
+    /// Kind of fault.
+    pub class: String,
+    /// Dependency that failed.
+    pub downstream: Option<String>,
+    /// Words of the fault.
+    pub error_message: Option<String>,
+    /// Its cause.
+    pub fingerprint: String,
+    /// First failure.
+    pub failed_at: DateTime<Utc>,
+    /// Arrival of the first.
+    pub dead_lettered_at: DateTime<Utc>,
+    /// Newest failure.
+    pub last_failed_at: DateTime<Utc>,
+    /// Tries that the pipeline made.
+    pub attempt_count: i64,
+    /// How often the item was given up.
+    pub times: i64,
+    /// When it was done with.
+    pub resolved_at: Option<DateTime<Utc>>,
+    /// What was done.
+    pub resolution_note: Option<String>,
+    /// Who did it.
+    pub resolved_by: Option<String>,
+    /// The item, JSON text.
+    pub payload: Option<String>,
+    /// Whether it was cut.
+    pub payload_cut: bool,
+    /// Name to address, JSON text.
+    pub links: String,
+    /// Incident it belongs to.
+    pub incident_id: Option<i64>,
+    /// How often it was redriven.
+    pub redrive_count: i64,
+}
+
+const LETTER: &str = "SELECT d.id, w.name, c.step, d.item, c.class, c.downstream, d.error_message, c.fingerprint, d.failed_at, \
+    d.dead_lettered_at, d.last_failed_at, d.attempt_count, d.times, d.resolved_at, d.resolution_note, d.resolved_by, d.payload, \
+    d.payload_cut, d.links, d.incident_id, d.redrive_count \
+    FROM dead_letters d JOIN causes c ON c.id = d.cause_id JOIN workflows w ON w.id = c.workflow_id";
+
+fn letter(row: &SqliteRow) -> Letter {
+    Letter {
+        id: row.get(0),
+        workflow: row.get(1),
+        step: row.get(2),
+        item: row.get(3),
+        class: row.get(4),
+        downstream: row.get(5),
+        error_message: row.get(6),
+        fingerprint: row.get(7),
+        failed_at: from_ms(row.get(8)),
+        dead_lettered_at: from_ms(row.get(9)),
+        last_failed_at: from_ms(row.get(10)),
+        attempt_count: row.get(11),
+        times: row.get(12),
+        resolved_at: row.get::<Option<i64>, _>(13).map(from_ms),
+        resolution_note: row.get(14),
+        resolved_by: row.get(15),
+        payload: row.get(16),
+        payload_cut: row.get(17),
+        links: row.get(18),
+        incident_id: row.get(19),
+        redrive_count: row.get(20),
+    }
+}
+
+/// Which letters a list asks for.
+#[derive(Clone, Debug, Default)]
+pub struct LetterFilter {
+    /// Only of this workflow.
+    pub workflow: Option<String>,
+    /// Only of this fingerprint.
+    pub fingerprint: Option<String>,
+    /// Only of this incident.
+    pub incident_id: Option<i64>,
+    /// Only open ones.
+    pub open_only: bool,
+}
+
+/// Letters with a row number below `before`, newest first, at most `limit`.
+pub async fn list(
+    pool: &SqlitePool,
+    filter: &LetterFilter,
+    before: i64,
+    limit: i64,
+) -> Result<Vec<Letter>, StoreError> {
+    let sql = format!(
+        "{LETTER} WHERE d.id < ?1 AND (?2 IS NULL OR w.name = ?2) AND (?3 IS NULL OR c.fingerprint = ?3) \
+         AND (?4 IS NULL OR d.incident_id = ?4) AND (?5 = 0 OR d.resolved_at IS NULL) ORDER BY d.id DESC LIMIT ?6"
+    );
+    let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(before)
+        .bind(&filter.workflow)
+        .bind(&filter.fingerprint)
+        .bind(filter.incident_id)
+        .bind(filter.open_only)
+        .bind(limit)
+        .fetch_all(pool)
+        .await?;
+    Ok(rows.iter().map(letter).collect())
+}
+
+/// One letter.
+pub async fn get(pool: &SqlitePool, id: i64) -> Result<Option<Letter>, StoreError> {
+    let sql = format!("{LETTER} WHERE d.id = ?1");
+    let row = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(id).fetch_optional(pool).await?;
+    Ok(row.as_ref().map(letter))
+}
+
+/// How many letters of an incident are open.
+pub async fn open_of_incident(tx: &mut SqliteConnection, incident_id: i64) -> Result<u64, StoreError> {
+    let (count,): (i64,) =
+        sqlx::query_as("SELECT count(*) FROM dead_letters WHERE incident_id = ? AND resolved_at IS NULL")
+            .bind(incident_id)
+            .fetch_one(tx)
+            .await?;
+    Ok(count.unsigned_abs())
+}
+
+/// Open letters of a workflow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backlog {
+    /// Pipeline.
+    pub workflow: String,
+    /// Open letters.
+    pub open: i64,
+    /// Arrival of the oldest.
+    pub oldest_at: Option<DateTime<Utc>>,
+}
+
+/// Every workflow that ever had a letter, with its open ones.
+pub async fn backlog(pool: &SqlitePool) -> Result<Vec<Backlog>, StoreError> {
+    let rows: Vec<(String, i64, Option<i64>)> = sqlx::query_as(
+        "SELECT w.name, sum(d.resolved_at IS NULL), min(CASE WHEN d.resolved_at IS NULL THEN d.dead_lettered_at END) \
+         FROM dead_letters d JOIN causes c ON c.id = d.cause_id JOIN workflows w ON w.id = c.workflow_id GROUP BY w.id ORDER BY w.name",
+    )
+    .fetch_all(pool)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|(workflow, open, oldest)| Backlog { workflow, open, oldest_at: oldest.map(from_ms) })
+        .collect())
+}
