@@ -1,6 +1,10 @@
 //! Routes: who is to hear of an event. `resolve` finds the matching routes and adds up their receivers.
 //! Whether something is sent now is decided per incident and digest, not here.
 
+mod decide;
+
+pub use decide::{Decision, Paging, Policy, Suppression};
+
 use crate::matcher::{MatchKey, Matcher, Subject};
 use crate::name::{DigestName, ReceiverName, RouteName};
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,10 +64,10 @@ pub struct Resolved {
     pub digests: BTreeSet<(DigestName, ReceiverName)>,
 }
 
-/// Adds up the matching routes of `subject`, up to the first that does not continue.
-pub fn resolve(routes: &[Route], subject: Subject<'_>) -> Resolved {
+/// Adds up the receivers of `routes`.
+pub fn resolve(routes: &[&Route]) -> Resolved {
     let mut found = Resolved::default();
-    for route in matching(routes, subject) {
+    for route in routes {
         found.routes.push(route.name.clone());
         for receiver in &route.page {
             if !found.page.contains(receiver) {
@@ -77,13 +81,15 @@ pub fn resolve(routes: &[Route], subject: Subject<'_>) -> Resolved {
     found
 }
 
-/// The matching routes of `subject` in config order, up to and with the first that does not continue.
-pub fn matching<'a>(routes: &'a [Route], subject: Subject<'_>) -> Vec<&'a Route> {
+/// Places of the matching routes of `subject` in config order, up to and with the first that does not continue.
+pub fn matching(routes: &[Route], subject: Subject<'_>) -> Vec<usize> {
     let mut found = Vec::new();
-    for route in routes.iter().filter(|r| r.matcher.matches(subject)) {
-        found.push(route);
-        if !route.continues {
-            break;
+    for (at, route) in routes.iter().enumerate() {
+        if route.matcher.matches(subject) {
+            found.push(at);
+            if !route.continues {
+                break;
+            }
         }
     }
     found

@@ -63,8 +63,19 @@ static OPEN_LETTERS: Bulk = Bulk::new(
      redrive_count = max(redrive_count, excluded.redrive_count) RETURNING times",
 );
 
-/// Opens or repeats letters; no two of `rows` have the same key. Gives how many were opened.
-pub async fn open(tx: &mut SqliteConnection, rows: &[LetterRow]) -> Result<u64, StoreError> {
+/// Opens or repeats letters; no two of `rows` have the same key.
+pub async fn open(tx: &mut SqliteConnection, rows: &[LetterRow]) -> Result<(), StoreError> {
+    open_returning(tx, rows).await?;
+    Ok(())
+}
+
+/// Opens or repeats one letter. True when it was opened.
+pub async fn open_one(tx: &mut SqliteConnection, row: &LetterRow) -> Result<bool, StoreError> {
+    let times = open_returning(tx, std::slice::from_ref(row)).await?;
+    Ok(times.first() == Some(&row.times))
+}
+
+async fn open_returning(tx: &mut SqliteConnection, rows: &[LetterRow]) -> Result<Vec<i64>, StoreError> {
     let times = OPEN_LETTERS
         .execute_returning(tx, rows, |query, row| {
             query
@@ -84,7 +95,7 @@ pub async fn open(tx: &mut SqliteConnection, rows: &[LetterRow]) -> Result<u64, 
                 .bind(row.redrive_count)
         })
         .await?;
-    Ok(times.iter().zip(rows).filter(|(times, row)| **times == row.times).count() as u64)
+    Ok(times)
 }
 
 /// Resolves the open letter of a key. Gives its row and cause, none when there is no open one.

@@ -1,0 +1,319 @@
+//! TX1: a batch of events with everything that follows from them, in one transaction. The caller acks after it committed.
+//! Decisions are made by the pure rooms; this is the order in which they are asked and written.
+
+use super::interned::{Fate, Interned};
+use super::letter_ops::{LetterOps, letter_of, resolves};
+use super::page::{OpenIncidents, Pager};
+use super::{Decoded, Inbound};
+use crate::event::{Detail, Event, OutcomeCounts};
+use crate::route::{Decision, Paging, Policy};
+use crate::store::intake::{self, CounterRow, EventRow, QuarantineRow, Sums};
+use crate::store::{Store, StoreError, WriteTx, to_ms};
+use chrono::{DateTime, Utc};
+use sqlx::SqliteConnection;
+use std::collections::{BTreeMap, HashSet};
+
+const MINUTE_MS: i64 = 60_000;
+
+/// An event that arrives so long after it happened counts as late.
+const LATE_AFTER_MS: i64 = 3_600_000;
+
+/// Where a batch comes from and how far it reaches.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// Stream.
+    pub stream: String,
+    /// When that stream was made.
+    pub stream_made_at: DateTime<Utc>,
+    /// Highest sequence of the batch.
+    pub sequence: i64,
+    /// Newest arrival of the batch.
+    pub arrival_at: DateTime<Utc>,
+}
+
+/// One message of a batch.
+#[derive(Debug)]
+pub enum Item {
+    /// A readable one, and whether JetStream delivered it before.
+    Event(Box<Decoded>, Redelivered),
+    /// An unreadable one.
+    Unreadable(QuarantineRow),
+}
+
+/// Whether JetStream delivered a message before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redelivered {
+    /// It did: being stored already is no news.
+    Yes,
+    /// It did not: an event stored already was published twice.
+    No,
+}
+
+/// What a batch came to.
+#[derive(Debug, Default)]
+pub struct Committed {
+    /// Events stored for the first time, in order.
+    pub events: Vec<Event>,
+    /// Events that were published again.
+    pub duplicates: Vec<Duplicate>,
+    /// Reasons of messages put in quarantine.
+    pub quarantined: Vec<&'static str>,
+    /// Whether messages were put in the outbox.
+    pub has_messages: bool,
+}
+
+/// An event that was published again.
+#[derive(Debug)]
+pub struct Duplicate {
+    /// Its id.
+    pub id: String,
+    /// Whether this time it says something else.
+    pub differs: bool,
+}
+
+/// Keeps what one process knows between batches.
+#[derive(Debug)]
+pub struct Intake {
+    store: Store,
+    interned: Interned,
+    /// None until it is read from the store, and after a failure.
+    next_seq: Option<i64>,
+}
+
+/// An event of a batch on its way.
+struct Draft {
+    row: EventRow,
+    event: Event,
+    decision: Decision,
+    redelivered: Redelivered,
+}
+
+impl Intake {
+    /// Nothing is read before the first batch.
+    pub fn new(store: Store) -> Self {
+        Self { store, interned: Interned::default(), next_seq: None }
+    }
+
+    /// Commits a batch. After an error nothing of it is stored, and the same batch can be tried again.
+    ///
+    /// # Errors
+    /// When the store refuses.
+    pub async fn commit(
+        &mut self,
+        batch: &[Item],
+        progress: &Progress,
+        policy: &Policy,
+        pager: &dyn Pager,
+        now: DateTime<Utc>,
+    ) -> Result<Committed, StoreError> {
+        let result = self.try_commit(batch, progress, policy, pager, now).await;
+        if result.is_err() {
+            self.interned.clear();
+            self.next_seq = None;
+        }
+        result
+    }
+
+    async fn try_commit(
+        &mut self,
+        batch: &[Item],
+        progress: &Progress,
+        policy: &Policy,
+        pager: &dyn Pager,
+        now: DateTime<Utc>,
+    ) -> Result<Committed, StoreError> {
+        let mut tx = self.store.begin().await?;
+        let mut committed = Committed::default();
+        let drafts = self.draft(&mut tx, batch, policy, now).await?;
+        let rows: Vec<EventRow> = drafts.iter().map(|d| d.row.clone()).collect();
+        let new = intake::insert_events(&mut tx, &rows).await?;
+        let (fresh, again) = drafts.into_iter().partition::<Vec<_>, _>(|d| new.contains(&d.row.seq));
+        committed.duplicates = duplicates(&mut tx, again).await?;
+        self.follow(&mut tx, &fresh, policy, pager, now, &mut committed).await?;
+        quarantine(&mut tx, batch, &mut committed).await?;
+        intake::add_totals(
+            &mut tx,
+            fresh.len() as i64,
+            committed.duplicates.len() as i64,
+            committed.quarantined.len() as i64,
+        )
+        .await?;
+        intake::note_progress(
+            &mut tx,
+            &progress.stream,
+            progress.stream_made_at,
+            progress.sequence,
+            progress.arrival_at,
+        )
+        .await?;
+        tx.commit().await?;
+        committed.events = fresh.into_iter().map(|d| d.event).collect();
+        Ok(committed)
+    }
+
+    async fn draft(
+        &mut self,
+        tx: &mut WriteTx,
+        batch: &[Item],
+        policy: &Policy,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<Draft>, StoreError> {
+        let mut seq = match self.next_seq {
+            Some(seq) => seq,
+            None => intake::last_seq(tx).await? + 1,
+        };
+        let mut drafts = Vec::with_capacity(batch.len());
+        for item in batch {
+            let Item::Event(decoded, redelivered) = item else { continue };
+            let event = &decoded.event;
+            let workflow_id = self.interned.workflow(tx, event).await?;
+            let cause_id = self.interned.cause(tx, workflow_id, event).await?;
+            let decision = policy.decide(event, now);
+            let decision_id = self.interned.decision(tx, policy, &decision, plain_fate(&decision)).await?;
+            let row = EventRow {
+                seq,
+                key: intake::key_of(&event.id.0),
+                content_hash: decoded.content_hash.cast_signed(),
+                received_at: event.received_at,
+                occurred_at: event.occurred_at,
+                cause_id,
+                decision_id,
+                class_rule: event.class_rule.clone(),
+                body: decoded.body.clone(),
+            };
+            drafts.push(Draft { row, event: event.clone(), decision, redelivered: *redelivered });
+            seq += 1;
+        }
+        self.next_seq = Some(seq);
+        Ok(drafts)
+    }
+
+    /// Counters, dead letters, incidents and pages that follow from new events, in their order.
+    async fn follow(
+        &mut self,
+        tx: &mut WriteTx,
+        fresh: &[Draft],
+        policy: &Policy,
+        pager: &dyn Pager,
+        now: DateTime<Utc>,
+        committed: &mut Committed,
+    ) -> Result<(), StoreError> {
+        let mut counters: BTreeMap<(i64, i64, i64), Sums> = BTreeMap::new();
+        let mut letters = LetterOps::default();
+        let mut incidents = OpenIncidents::default();
+        for draft in fresh {
+            let (event, row) = (&draft.event, &draft.row);
+            let mut decision_id = row.decision_id;
+            let mut incident_id = None;
+            if let Paging::Page { key, terms } = &draft.decision.paging {
+                let id = incidents.add(tx, key, terms, event, draft.decision.domain).await?;
+                incidents.add_event(row.seq, id);
+                decision_id = self.interned.decision(tx, policy, &draft.decision, Fate::Paged(id.0)).await?;
+                incident_id = Some(id);
+            }
+            if let Some(letter) = letter_of(event, row.cause_id, incident_id.map(|id| id.0)) {
+                match incident_id {
+                    Some(id) if letters.open_now(tx, &letter).await? => incidents.add_item(id),
+                    Some(_) => {}
+                    None => letters.open(tx, letter).await?,
+                }
+            }
+            if let Some(what) = resolves(event) {
+                letters.resolve(tx, what).await?;
+            }
+            let sums = self.sums(tx, event).await?;
+            let minute = to_ms(event.received_at).div_euclid(MINUTE_MS) * MINUTE_MS;
+            add(counters.entry((minute, row.cause_id, decision_id)).or_default(), sums);
+        }
+        letters.flush(tx, now).await?;
+        committed.has_messages = incidents.flush(tx, pager, now).await?;
+        let rows: Vec<CounterRow> = counters
+            .into_iter()
+            .map(|((minute, cause_id, decision_id), sums)| CounterRow { minute, cause_id, decision_id, sums })
+            .collect();
+        intake::add_counters(tx, &rows).await
+    }
+
+    /// What one event adds to its counter.
+    async fn sums(&mut self, tx: &mut SqliteConnection, event: &Event) -> Result<Sums, StoreError> {
+        let late = to_ms(event.received_at) - to_ms(event.occurred_at) >= LATE_AFTER_MS;
+        let mut sums = Sums { events: 1, late: i64::from(late), ..Sums::default() };
+        match &event.detail {
+            Detail::Outcome(OutcomeCounts::Delta { ok, failed }) => {
+                sums.ok = count(*ok);
+                sums.failed = count(*failed);
+            }
+            Detail::Outcome(OutcomeCounts::Cumulative { producer, epoch, ok_total, failed_total }) => {
+                let workflow_id = self.interned.workflow(tx, event).await?;
+                let totals = (count(*ok_total), count(*failed_total));
+                (sums.ok, sums.failed) =
+                    intake::advance_producer(tx, workflow_id, producer, epoch, totals).await?;
+            }
+            Detail::Recovery { took_ms: Some(took_ms), .. } => {
+                sums.took_ms = count(*took_ms);
+                sums.took = 1;
+            }
+            Detail::Heartbeat { status, .. } => {
+                let workflow_id = self.interned.workflow(tx, event).await?;
+                intake::note_heartbeat(tx, workflow_id, status.as_str(), event.occurred_at).await?;
+            }
+            Detail::Failure
+            | Detail::Recovery { took_ms: None, .. }
+            | Detail::Resolution { .. }
+            | Detail::Breaker { .. } => {}
+        }
+        Ok(sums)
+    }
+}
+
+/// A count from outside as the store keeps it; what no pipeline can mean is cut, so that sums can't overflow.
+fn count(value: u64) -> i64 {
+    const COUNT_MAX: i64 = 1 << 40;
+    i64::try_from(value).map_or(COUNT_MAX, |v| v.min(COUNT_MAX))
+}
+
+fn add(into: &mut Sums, sums: Sums) {
+    into.events += sums.events;
+    into.ok += sums.ok;
+    into.failed += sums.failed;
+    into.took_ms += sums.took_ms;
+    into.took += sums.took;
+    into.late += sums.late;
+}
+
+/// The fate of an event before it is known whether it opens or joins an incident.
+fn plain_fate(decision: &Decision) -> Fate {
+    match &decision.silence_id {
+        Some(id) => Fate::Silenced(id.clone()),
+        None => Fate::Open,
+    }
+}
+
+async fn duplicates(tx: &mut SqliteConnection, drafts: Vec<Draft>) -> Result<Vec<Duplicate>, StoreError> {
+    let mut found = Vec::new();
+    for draft in drafts {
+        match draft.redelivered {
+            Redelivered::Yes => continue,
+            Redelivered::No => {}
+        }
+        let stored = intake::content_hash(tx, &draft.row.key).await?;
+        let differs = stored.is_some_and(|hash| hash != draft.row.content_hash);
+        found.push(Duplicate { id: draft.event.id.0, differs });
+    }
+    Ok(found)
+}
+
+async fn quarantine(
+    tx: &mut SqliteConnection,
+    batch: &[Item],
+    committed: &mut Committed,
+) -> Result<(), StoreError> {
+    for item in batch {
+        if let Item::Unreadable(row) = item
+            && intake::insert_quarantine(tx, row).await?
+        {
+            committed.quarantined.push(row.reason);
+        }
+    }
+    Ok(())
+}
