@@ -33,6 +33,7 @@ pub mod silence;
 pub mod workflow;
 
 pub mod calendar;
+pub mod digest;
 pub mod route;
 pub mod symptom;
 
