@@ -34,6 +34,7 @@ pub mod silence;
 pub mod workflow;
 
 pub mod calendar;
+pub mod digest;
 pub mod route;
 pub mod symptom;
 
