@@ -38,6 +38,7 @@ pub mod symptom;
 
 pub mod config;
 pub mod deliver;
+pub mod digest;
 pub mod outbox;
 pub mod render;
 pub mod store;
