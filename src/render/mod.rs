@@ -2,5 +2,6 @@
 //! What is said is composed elsewhere; how it travels is `deliver`'s.
 
 mod content;
+pub mod plot;
 
 pub use content::{Content, InlineImage, MailContent, SlackMessage};
