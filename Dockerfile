@@ -1,17 +1,14 @@
-# syntax=docker/dockerfile:1
 # One binary on Debian slim: the release build of this checkout, the system's root certificates, nothing else.
 
 FROM rust:1.95-slim-bookworm AS build
-# The bundled SQLite is C.
-RUN apt-get update \
- && apt-get install -y --no-install-recommends gcc libc6-dev \
- && rm -rf /var/lib/apt/lists/*
+# The bundled SQLite is C; this image has a compiler for it.
 WORKDIR /build
 COPY Cargo.toml Cargo.lock ./
 COPY src src
 COPY migrations migrations
 COPY templates templates
 COPY config config
+# Named by Cargo.toml, so cargo wants to see it.
 COPY benches benches
 # Registry and build output stay in a cache mount: a change of source rebuilds one crate.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
@@ -24,7 +21,7 @@ RUN apt-get update \
  && apt-get install -y --no-install-recommends ca-certificates \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin matins \
- && install -d -o matins -g matins /data /etc/matins
+ && install -d -o matins -g matins /data
 COPY --from=build /out/matins /usr/local/bin/matins
 # Relative paths of the config (`sqlite://matins.db`, folders of file receivers) end up on the volume.
 WORKDIR /data
