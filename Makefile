@@ -1,0 +1,57 @@
+# What people and machines run. `make` alone lists the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# Where .ci/install-nats-server puts a server that it had to fetch. Debian keeps its own outside of a user's PATH.
+export PATH := $(CURDIR)/target/tools:$(PATH):/usr/sbin
+export CARGO_TERM_COLOR ?= auto
+
+# Passed on to what a target runs: make demo ARGS="--seconds 0", make bench ARGS="--only latency", make test ARGS=calendar
+ARGS ?=
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: nats-server ## build, then play a realistic night on loopback (ARGS="--seconds 0" keeps it up)
+	cargo build --release --locked
+	target/release/matins demo $(ARGS)
+
+.PHONY: test
+test: nats-server lint dependencies ## formatting, lints, dependency rules and all tests (ARGS is a filter)
+	@if cargo nextest --version >/dev/null 2>&1; then \
+	  echo "cargo nextest run --locked $(ARGS)"; cargo nextest run --locked --no-tests=pass $(ARGS) && cargo test --locked --doc; \
+	else \
+	  echo "cargo test --locked $(ARGS)"; cargo test --locked $(ARGS); \
+	fi
+
+.PHONY: fmt
+fmt: ## format the code
+	cargo fmt --all
+
+.PHONY: lint
+lint: ## check formatting and lints
+	cargo fmt --all --check
+	cargo clippy --locked --all-targets -- -D warnings
+
+.PHONY: dependencies
+dependencies: ## check that no unwanted crate or licence came in
+	.ci/check-dependencies
+
+.PHONY: build
+build: ## build the release binary
+	cargo build --release --locked
+
+.PHONY: bench
+bench: nats-server build ## measure intake, page latency and storms against a real server, beside the reference pipeline
+	cargo bench --locked --bench intake -- $(ARGS)
+
+.PHONY: acceptance
+acceptance: nats-server build ## run the acceptance scenarios that are due (ACCEPTANCE_DIR says where they are)
+	.ci/acceptance
+
+.PHONY: nats-server
+nats-server:
+	@.ci/install-nats-server
