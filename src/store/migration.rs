@@ -4,7 +4,10 @@ use super::StoreError;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{SqlStr, SqlitePool};
 
-const SQLITE: &[(i64, &str, &str)] = &[(1, "settings", include_str!("../../migrations/sqlite/0001_settings.sql"))];
+const SQLITE: &[(i64, &str, &str)] = &[
+    (1, "settings", include_str!("../../migrations/sqlite/0001_settings.sql")),
+    (5, "outbox", include_str!("../../migrations/sqlite/0005_outbox.sql")),
+];
 
 /// Runs what has not run yet.
 pub async fn run(pool: &SqlitePool) -> Result<(), StoreError> {
