@@ -54,6 +54,14 @@ impl MessageKind {
         Self::ALL.into_iter().find(|k| k.as_str() == word)
     }
 
+    /// Whether somebody is woken by it: it is tried again within seconds, and prefers being told twice to not at all.
+    pub fn is_urgent(self) -> bool {
+        match self {
+            Self::Page | Self::Escalation => true,
+            Self::Reminder | Self::Resolved | Self::Digest | Self::Operator | Self::Test => false,
+        }
+    }
+
     /// Order of delivery: pages go first.
     pub fn priority(self) -> i64 {
         match self {
@@ -95,6 +103,11 @@ impl State {
             Self::Unsure => "unsure",
             Self::Dead => "dead",
         }
+    }
+
+    /// Reads the stable word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Pending, Self::Sent, Self::Unsure, Self::Dead].into_iter().find(|s| s.as_str() == word)
     }
 }
 
@@ -146,4 +159,41 @@ pub struct Entry {
     pub last_error: Option<String>,
     /// Tries whose result nobody knows.
     pub unsure_attempts: u32,
+    /// The entry that stands in for this one.
+    pub fallback_id: Option<EntryId>,
+}
+
+/// A row as lists show it (CONTRACT 8), without view and content.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EntrySummary {
+    /// Its row.
+    pub id: EntryId,
+    /// `#N` in the message.
+    pub number: i64,
+    /// What it is about.
+    pub kind: MessageKind,
+    /// Whom to.
+    pub receiver: ReceiverName,
+    /// The mailbox, when the receiver stands for owners.
+    pub address: Option<String>,
+    /// The workflow it speaks of.
+    pub workflow: Option<WorkflowName>,
+    /// Where it stands.
+    pub state: State,
+    /// The named reason of that state, where it is not plain success.
+    pub reason: Option<String>,
+    /// Tries begun, over restarts.
+    pub attempts: u32,
+    /// Not before.
+    pub due_at: DateTime<Utc>,
+    /// When it was decided.
+    pub created_at: DateTime<Utc>,
+    /// When the last try ended well.
+    pub sent_at: Option<DateTime<Utc>>,
+    /// Why the last try failed; free of secrets.
+    pub last_error: Option<String>,
+    /// The entry that it stands in for.
+    pub fallback_of: Option<EntryId>,
+    /// The entry that stands in for it.
+    pub fallback_id: Option<EntryId>,
 }

@@ -2,5 +2,10 @@
 //! `queue` alone writes the rows.
 
 mod entry;
+pub mod policy;
+pub mod queue;
+mod recipient;
 
-pub use entry::{Entry, EntryId, MessageKind, NewEntry, State};
+pub use entry::{Entry, EntryId, EntrySummary, MessageKind, NewEntry, State};
+pub use policy::{DeadReason, Outcome, Settlement, Transport};
+pub use recipient::{Recipient, RecipientState, combine};

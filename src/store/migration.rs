@@ -9,6 +9,7 @@ const SQLITE: &[(i64, &str, &str)] = &[
     (2, "intake", include_str!("../../migrations/sqlite/0002_intake.sql")),
     (3, "incidents", include_str!("../../migrations/sqlite/0003_incidents.sql")),
     (4, "digests", include_str!("../../migrations/sqlite/0004_digests.sql")),
+    (5, "outbox", include_str!("../../migrations/sqlite/0005_outbox.sql")),
 ];
 
 /// Runs what has not run yet.
