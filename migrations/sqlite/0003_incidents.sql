@@ -3,6 +3,7 @@ CREATE TABLE dead_letters (
     id               INTEGER PRIMARY KEY,
     key              BLOB    NOT NULL,
     cause_id         INTEGER NOT NULL REFERENCES causes (id),
+    decision_id      INTEGER NOT NULL REFERENCES decisions (id),
     item             TEXT,
     error_message    TEXT,
     links            TEXT    NOT NULL,

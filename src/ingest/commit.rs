@@ -211,7 +211,7 @@ impl Intake {
                 decision_id = self.interned.decision(tx, policy, &draft.decision, Fate::Paged(id.0)).await?;
                 incident_id = Some(id);
             }
-            if let Some(letter) = letter_of(event, row.cause_id, incident_id.map(|id| id.0)) {
+            if let Some(letter) = letter_of(event, row.cause_id, decision_id, incident_id.map(|id| id.0)) {
                 match incident_id {
                     Some(id) if letters.open_now(tx, &letter).await? => incidents.add_item(id),
                     Some(_) => {}

@@ -17,11 +17,12 @@ pub fn letter_key(event: &Event) -> Key {
 }
 
 /// The letter that a final failure opens or repeats; none when it is not kept.
-pub fn letter_of(event: &Event, cause_id: i64, incident_id: Option<i64>) -> Option<LetterRow> {
+pub fn letter_of(event: &Event, cause_id: i64, decision_id: i64, incident_id: Option<i64>) -> Option<LetterRow> {
     let kept = event.event_type == EventType::Failure && event.disposition == Disposition::DeadLettered;
     kept.then(|| LetterRow {
         key: letter_key(event),
         cause_id,
+        decision_id,
         item: event.item.clone(),
         error_message: event.error.message.clone(),
         links: serde_json::to_string(&event.links).unwrap_or_default(),

@@ -45,7 +45,7 @@ impl OpenIncidents {
             return Ok(id);
         }
         let id = incidents::next_id(tx).await?;
-        let number = queue::next_number(tx).await?;
+        let number = queue::next_numbers(tx, 1).await?;
         let incident = Incident::open(id, event, domain, terms.clone(), number);
         // Its row is written now, because keys refer to it and the next incident takes the next number.
         incidents::save(tx, &incident).await?;

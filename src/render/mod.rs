@@ -3,12 +3,12 @@
 
 mod builtin;
 mod content;
-pub mod plot;
 mod engine;
 mod escape;
 mod lint;
 mod mail;
 mod plain;
+pub mod plot;
 mod slack;
 pub mod words;
 

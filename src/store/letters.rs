@@ -14,6 +14,8 @@ pub struct LetterRow {
     pub key: Key,
     /// What went wrong.
     pub cause_id: i64,
+    /// Who was to hear of it.
+    pub decision_id: i64,
     /// Business key.
     pub item: Option<String>,
     /// Its words.
@@ -52,10 +54,10 @@ pub struct ResolutionRow {
 }
 
 static OPEN_LETTERS: Bulk = Bulk::new(
-    "INSERT INTO dead_letters (key, cause_id, item, error_message, links, payload, payload_cut, failed_at, dead_lettered_at, \
+    "INSERT INTO dead_letters (key, cause_id, decision_id, item, error_message, links, payload, payload_cut, failed_at, dead_lettered_at, \
      last_failed_at, attempt_count, times, incident_id, redrive_count) VALUES",
-    14,
-    "ON CONFLICT (key) WHERE resolved_at IS NULL DO UPDATE SET times = times + excluded.times, cause_id = excluded.cause_id, \
+    15,
+    "ON CONFLICT (key) WHERE resolved_at IS NULL DO UPDATE SET times = times + excluded.times, cause_id = excluded.cause_id, decision_id = excluded.decision_id, \
      error_message = excluded.error_message, links = excluded.links, payload = coalesce(excluded.payload, payload), \
      payload_cut = CASE WHEN excluded.payload IS NULL THEN payload_cut ELSE excluded.payload_cut END, \
      last_failed_at = max(last_failed_at, excluded.last_failed_at), failed_at = min(failed_at, excluded.failed_at), \
@@ -81,6 +83,7 @@ async fn open_returning(tx: &mut SqliteConnection, rows: &[LetterRow]) -> Result
             query
                 .bind(&row.key[..])
                 .bind(row.cause_id)
+                .bind(row.decision_id)
                 .bind(&row.item)
                 .bind(&row.error_message)
                 .bind(&row.links)

@@ -2,10 +2,13 @@
 //! One file a table family. No network but the database, no rule of the field.
 
 mod bulk;
+pub mod digest_input;
 pub mod incidents;
 pub mod intake;
+pub mod ledger;
 pub mod letters;
 mod migration;
+pub mod settings;
 
 use chrono::{DateTime, Utc};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};

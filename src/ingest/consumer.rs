@@ -1,0 +1,316 @@
+//! The intake loop: read from JetStream, decode, commit, then ack. It rebuilds what it reads from whenever that is lost, and says
+//! whether it works. One task reads and decodes while another commits; while one batch commits, the next grows.
+
+use super::commit::{Committed, Intake, Item, Progress, Redelivered};
+use super::jetstream::{self, Source};
+use super::{DecodeOutcome, Inbound, Reader};
+use crate::clock;
+use crate::config::NatsSettings;
+use crate::ingest::page::Pager;
+use crate::route::Policy;
+use crate::store::intake::QuarantineRow;
+use async_nats::Client;
+use async_nats::client::State;
+use async_nats::jetstream::Message;
+use async_nats::jetstream::consumer::pull::{MessagesErrorKind, Stream};
+use chrono::{DateTime, Utc};
+use futures_util::StreamExt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tracing::{error, info, warn};
+
+/// Messages of one transaction at most.
+const BATCH_MAX: usize = 1000;
+/// Messages that the server may send ahead.
+const AHEAD_MAX: usize = 1000;
+const PULL_EXPIRES: Duration = Duration::from_secs(20);
+const HEARTBEAT: Duration = Duration::from_secs(2);
+/// First and longest wait before what was lost is built again.
+const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// How often the state of the connection is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Whether intake works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// Not yet, or not any more; why.
+    NotReady(String),
+    /// It reads, commits and acks.
+    Ready,
+}
+
+/// What decisions are made with; handed out anew for each batch, so that a reload takes effect between batches.
+#[derive(Clone)]
+pub struct Rules {
+    /// Decodes, redacts and classifies.
+    pub reader: Arc<Reader>,
+    /// Routes and silences.
+    pub policy: Arc<Policy>,
+    /// Words pages.
+    pub pager: Arc<dyn Pager>,
+}
+
+/// Told of every committed batch: logs, metrics, and the waking of delivery.
+pub trait Listener: Send + Sync {
+    /// A batch was committed; its acks follow.
+    fn committed(&self, batch: &Committed, progress: &Progress);
+    /// The rules of now.
+    fn rules(&self) -> Rules;
+}
+
+/// The intake of one process.
+pub struct Consumer {
+    /// Connection.
+    pub client: Client,
+    /// Stream and consumer.
+    pub settings: NatsSettings,
+    /// Told of what was committed.
+    pub listener: Arc<dyn Listener>,
+    /// Where readiness is shown.
+    pub readiness: watch::Sender<Readiness>,
+}
+
+/// A batch on its way to be committed.
+struct Batch {
+    items: Vec<Item>,
+    messages: Vec<Message>,
+    progress: Progress,
+    rules: Rules,
+}
+
+/// Why reading ended.
+#[derive(Debug)]
+enum Ended {
+    /// The process stops.
+    Stopped,
+    /// Something was lost; it is built again.
+    Lost(String),
+}
+
+impl Consumer {
+    /// Runs until `stop` turns true; what was read is committed and acked first.
+    pub async fn run(self, intake: Intake, mut stop: watch::Receiver<bool>) {
+        let consumer = Arc::new(self);
+        let (batches, inbox) = mpsc::channel(1);
+        let (lost, mut lost_acks) = mpsc::channel(1);
+        let committer = tokio::spawn(commit_all(consumer.clone(), intake, inbox, lost));
+        let mut wait = BACK_OFF.0;
+        loop {
+            let began_at = clock::instant();
+            match consumer.read_until_lost(&batches, &mut lost_acks, &mut stop).await {
+                Ended::Stopped => break,
+                Ended::Lost(why) => consumer.not_ready(&why),
+            }
+            if began_at.elapsed() > BACK_OFF.1 * 2 {
+                wait = BACK_OFF.0;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                _ = stop.wait_for(|stop| *stop) => break,
+            }
+            wait = (wait * 2).min(BACK_OFF.1);
+        }
+        drop(batches);
+        if let Err(error) = committer.await {
+            error!(%error, "the committing task ended badly");
+        }
+    }
+
+    fn not_ready(&self, why: &str) {
+        let changed = self.readiness.send_if_modified(|now| {
+            let next = Readiness::NotReady(why.to_owned());
+            let changed = *now != next;
+            *now = next;
+            changed
+        });
+        if changed {
+            warn!(why, "intake does not work now; trying again");
+        }
+    }
+
+    fn ready(&self) {
+        let changed = self.readiness.send_if_modified(|now| {
+            let changed = *now != Readiness::Ready;
+            *now = Readiness::Ready;
+            changed
+        });
+        if changed {
+            info!(stream = self.settings.stream, durable = self.settings.durable, "intake works");
+        }
+    }
+
+    async fn read_until_lost(
+        &self,
+        batches: &mpsc::Sender<Batch>,
+        lost_acks: &mut mpsc::Receiver<String>,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Ended {
+        if self.client.connection_state() != State::Connected {
+            return Ended::Lost(format!("waiting for NATS at {}", self.settings.urls.join(", ")));
+        }
+        let opened = tokio::select! {
+            opened = self.open() => opened,
+            _ = stop.wait_for(|stop| *stop) => return Ended::Stopped,
+        };
+        let (source, mut messages) = match opened {
+            Ok(opened) => opened,
+            Err(why) => return Ended::Lost(why),
+        };
+        self.ready();
+        let mut batch = Vec::with_capacity(BATCH_MAX);
+        let mut missed = 0;
+        let mut look = tokio::time::interval(LOOK_EVERY);
+        loop {
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => {
+                    if !batch.is_empty() {
+                        // What was read is committed and acked before the process ends.
+                        let _ = batches.send(self.decode(batch, source.stream_made_at)).await;
+                    }
+                    return Ended::Stopped;
+                }
+                Some(why) = lost_acks.recv() => return Ended::Lost(why),
+                permit = batches.reserve(), if !batch.is_empty() => match permit {
+                    Ok(permit) => permit.send(self.decode(std::mem::take(&mut batch), source.stream_made_at)),
+                    Err(_) => return Ended::Stopped,
+                },
+                next = messages.next(), if batch.len() < BATCH_MAX => match next {
+                    Some(Ok(message)) => {
+                        missed = 0;
+                        batch.push(message);
+                    }
+                    Some(Err(error)) if error.kind() == MessagesErrorKind::MissingHeartbeat && missed == 0 => missed = 1,
+                    Some(Err(error)) => return Ended::Lost(error.to_string()),
+                    None => return Ended::Lost("the consumer was deleted".to_owned()),
+                },
+                _ = look.tick() => match self.client.connection_state() {
+                    State::Connected => {}
+                    State::Pending | State::Disconnected => return Ended::Lost("the connection to NATS is lost".to_owned()),
+                },
+            }
+        }
+    }
+
+    async fn open(&self) -> Result<(Source, Stream), String> {
+        let source = jetstream::open(&self.client, &self.settings).await.map_err(|e| e.to_string())?;
+        let messages = source
+            .consumer
+            .stream()
+            .max_messages_per_batch(AHEAD_MAX)
+            .expires(PULL_EXPIRES)
+            .heartbeat(HEARTBEAT)
+            .messages()
+            .await
+            .map_err(|e| e.to_string())?;
+        Ok((source, messages))
+    }
+
+    fn decode(&self, messages: Vec<Message>, stream_made_at: DateTime<Utc>) -> Batch {
+        let rules = self.listener.rules();
+        let mut progress = Progress {
+            stream: self.settings.stream.clone(),
+            stream_made_at,
+            sequence: 0,
+            arrival_at: DateTime::UNIX_EPOCH,
+        };
+        let items = messages.iter().map(|m| decode_one(&rules.reader, m, &mut progress)).collect();
+        Batch { items, messages, progress, rules }
+    }
+}
+
+fn decode_one(reader: &Reader, message: &Message, progress: &mut Progress) -> Item {
+    let place = message.info().ok();
+    let (sequence, received_at, redelivered) = match &place {
+        Some(info) => (info.stream_sequence, info.published, info.delivered > 1),
+        // Without its place there is nothing better than now; such a message can't be acked either.
+        None => (0, clock::now(), false),
+    };
+    let received_at = crate::store::from_ms(received_at.timestamp_millis());
+    progress.sequence = progress.sequence.max(sequence.cast_signed());
+    progress.arrival_at = progress.arrival_at.max(received_at);
+    let headers = headers(message);
+    let inbound = Inbound {
+        subject: message.subject.as_str(),
+        headers: &headers,
+        payload: &message.payload,
+        stream: &progress.stream,
+        sequence,
+        received_at,
+    };
+    match reader.read(inbound) {
+        DecodeOutcome::Event(decoded) => {
+            Item::Event(decoded, if redelivered { Redelivered::Yes } else { Redelivered::No })
+        }
+        DecodeOutcome::Quarantine { reason } => Item::Unreadable(QuarantineRow {
+            stream: progress.stream.clone(),
+            sequence: sequence.cast_signed(),
+            subject: message.subject.to_string(),
+            headers: serde_json::to_string(&headers).unwrap_or_default(),
+            reason: reason.as_str(),
+            explanation: reason.to_string(),
+            received_at,
+            raw: message.payload.to_vec(),
+        }),
+    }
+}
+
+fn headers(message: &Message) -> Vec<(String, String)> {
+    let Some(headers) = &message.headers else { return Vec::new() };
+    headers
+        .iter()
+        .flat_map(|(name, values)| values.iter().map(move |v| (name.to_string(), v.as_str().to_owned())))
+        .collect()
+}
+
+/// Commits batch after batch. A store that refuses is asked again until it takes the batch or the process stops: nothing is acked
+/// meanwhile, so JetStream keeps it all.
+async fn commit_all(
+    consumer: Arc<Consumer>,
+    mut intake: Intake,
+    mut inbox: mpsc::Receiver<Batch>,
+    lost: mpsc::Sender<String>,
+) {
+    while let Some(batch) = inbox.recv().await {
+        let committed = commit(&consumer, &mut intake, &batch).await;
+        consumer.listener.committed(&committed, &batch.progress);
+        if let Err(why) = ack(&consumer.client, &batch.messages).await {
+            // A full channel means that the reader knows already.
+            let _ = lost.try_send(why);
+        }
+    }
+}
+
+async fn commit(consumer: &Consumer, intake: &mut Intake, batch: &Batch) -> Committed {
+    let mut wait = BACK_OFF.0;
+    loop {
+        let (policy, pager) = (&batch.rules.policy, &*batch.rules.pager);
+        match intake.commit(&batch.items, &batch.progress, policy, pager, clock::now()).await {
+            Ok(committed) => {
+                if wait > BACK_OFF.0 {
+                    consumer.ready();
+                }
+                return committed;
+            }
+            Err(error) => {
+                error!(%error, "the store refused a batch; nothing of it is acked, trying again");
+                consumer.not_ready(&error.to_string());
+                tokio::time::sleep(wait).await;
+                wait = (wait * 2).min(BACK_OFF.1);
+            }
+        }
+    }
+}
+
+/// Acks a batch that is committed. All but the last are sent and forgotten: a lost one is only redelivered. The last is confirmed, with
+/// any reply but "no responders", which is what a deleted consumer gives.
+async fn ack(client: &Client, messages: &[Message]) -> Result<(), String> {
+    let Some((last, rest)) = messages.split_last() else { return Ok(()) };
+    for message in rest {
+        message.ack().await.map_err(|e| e.to_string())?;
+    }
+    let Some(reply) = last.reply.clone() else { return Ok(()) };
+    client.request(reply, "+ACK".into()).await.map_err(|e| format!("acks are not taken: {e}"))?;
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! The ledger of digests: how far each (digest, receiver) is told, and the frozen snapshot of each window.
+
+use super::{StoreError, from_ms, to_ms};
+use chrono::{DateTime, Utc};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, SqliteConnection, SqlitePool};
+
+/// The end of the last window of (digest, receiver); none when it was never looked at.
+pub async fn covered_until(
+    pool: &SqlitePool,
+    digest: &str,
+    receiver: &str,
+) -> Result<Option<DateTime<Utc>>, StoreError> {
+    let row: Option<(i64,)> =
+        sqlx::query_as("SELECT covered_until FROM digest_cover WHERE digest = ? AND receiver = ?")
+            .bind(digest)
+            .bind(receiver)
+            .fetch_optional(pool)
+            .await?;
+    Ok(row.map(|(at,)| from_ms(at)))
+}
+
+/// Starts the first window of (digest, receiver).
+pub async fn begin_cover(
+    tx: &mut SqliteConnection,
+    digest: &str,
+    receiver: &str,
+    at: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    sqlx::query("INSERT INTO digest_cover (digest, receiver, covered_until) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")
+        .bind(digest)
+        .bind(receiver)
+        .bind(to_ms(at))
+        .execute(tx)
+        .await?;
+    Ok(())
+}
+
+/// Moves the cover from `from` to `to`. False when somebody else moved it: then this window is not ours.
+pub async fn advance_cover(
+    tx: &mut SqliteConnection,
+    digest: &str,
+    receiver: &str,
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+) -> Result<bool, StoreError> {
+    let done = sqlx::query(
+        "UPDATE digest_cover SET covered_until = ?4 WHERE digest = ?1 AND receiver = ?2 AND covered_until = ?3",
+    )
+    .bind(digest)
+    .bind(receiver)
+    .bind(to_ms(from))
+    .bind(to_ms(to))
+    .execute(tx)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// A composed window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DigestRow {
+    /// Its row; 0 before it is stored.
+    pub id: i64,
+    /// Name of the digest.
+    pub digest: String,
+    /// Receiver, `owner:<mailbox>` for an owner's own.
+    pub receiver: String,
+    /// Start of the window.
+    pub window_start: DateTime<Utc>,
+    /// End of the window, not inside.
+    pub window_end: DateTime<Utc>,
+    /// When it should have gone out.
+    pub due_at: DateTime<Utc>,
+    /// When it was composed.
+    pub composed_at: DateTime<Utc>,
+    /// `enqueued`, or `skipped` when it was empty.
+    pub state: String,
+    /// Whether it came late.
+    pub late: bool,
+    /// What was missing.
+    pub incomplete: Option<String>,
+    /// Its notification number.
+    pub number: Option<i64>,
+    /// The footer, JSON.
+    pub counts: String,
+    /// The frozen view, JSON.
+    pub view: String,
+}
+
+/// Keeps a composed window.
+pub async fn insert(tx: &mut SqliteConnection, row: &DigestRow) -> Result<i64, StoreError> {
+    let (id,): (i64,) = sqlx::query_as(
+        "INSERT INTO digests (digest, receiver, window_start, window_end, due_at, composed_at, state, late, incomplete, number, counts, view) \
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+    )
+    .bind(&row.digest)
+    .bind(&row.receiver)
+    .bind(to_ms(row.window_start))
+    .bind(to_ms(row.window_end))
+    .bind(to_ms(row.due_at))
+    .bind(to_ms(row.composed_at))
+    .bind(&row.state)
+    .bind(row.late)
+    .bind(&row.incomplete)
+    .bind(row.number)
+    .bind(&row.counts)
+    .bind(&row.view)
+    .fetch_one(tx)
+    .await?;
+    Ok(id)
+}
+
+const DIGEST: &str = "SELECT id, digest, receiver, window_start, window_end, due_at, composed_at, state, late, incomplete, number, counts, view FROM digests";
+
+fn digest(row: &SqliteRow) -> DigestRow {
+    DigestRow {
+        id: row.get(0),
+        digest: row.get(1),
+        receiver: row.get(2),
+        window_start: from_ms(row.get(3)),
+        window_end: from_ms(row.get(4)),
+        due_at: from_ms(row.get(5)),
+        composed_at: from_ms(row.get(6)),
+        state: row.get(7),
+        late: row.get(8),
+        incomplete: row.get(9),
+        number: row.get(10),
+        counts: row.get(11),
+        view: row.get(12),
+    }
+}
+
+/// Windows with a row number below `before`, newest first, at most `limit`.
+pub async fn list(pool: &SqlitePool, before: i64, limit: i64) -> Result<Vec<DigestRow>, StoreError> {
+    let sql = format!("{DIGEST} WHERE id < ? ORDER BY id DESC LIMIT ?");
+    let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(before).bind(limit).fetch_all(pool).await?;
+    Ok(rows.iter().map(digest).collect())
+}
+
+/// One window.
+pub async fn get(pool: &SqlitePool, id: i64) -> Result<Option<DigestRow>, StoreError> {
+    let sql = format!("{DIGEST} WHERE id = ?");
+    let row = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(id).fetch_optional(pool).await?;
+    Ok(row.as_ref().map(digest))
+}
+
+/// The end of the newest window of any digest: what arrives with an older time belongs to the windows that are still open.
+pub async fn newest_end(tx: &mut SqliteConnection) -> Result<Option<DateTime<Utc>>, StoreError> {
+    let (end,): (Option<i64>,) = sqlx::query_as("SELECT max(window_end) FROM digests").fetch_one(tx).await?;
+    Ok(end.map(from_ms))
+}
+
+/// When each digest was last composed and enqueued.
+pub async fn last_success(pool: &SqlitePool) -> Result<Vec<(String, DateTime<Utc>)>, StoreError> {
+    let rows: Vec<(String, i64)> =
+        sqlx::query_as("SELECT digest, max(composed_at) FROM digests GROUP BY digest ORDER BY digest")
+            .fetch_all(pool)
+            .await?;
+    Ok(rows.into_iter().map(|(name, at)| (name, from_ms(at))).collect())
+}
