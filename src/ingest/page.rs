@@ -2,6 +2,7 @@
 
 use crate::event::Event;
 use crate::incident::{Incident, IncidentId, Terms};
+use crate::name::WorkflowName;
 use crate::outbox::{NewEntry, queue};
 use crate::store::{StoreError, WriteTx, incidents};
 use crate::workflow::Domain;
@@ -61,9 +62,9 @@ impl OpenIncidents {
     }
 
     /// A dead letter was opened for an incident.
-    pub fn add_item(&mut self, id: IncidentId) {
+    pub fn add_item(&mut self, id: IncidentId, workflow: &WorkflowName) {
         if let Some(touched) = self.touched.get_mut(&id) {
-            touched.incident.item_count += 1;
+            touched.incident.add_item(workflow);
         }
     }
 
@@ -88,7 +89,7 @@ impl OpenIncidents {
         let Some(downstream) = event.downstream.as_deref() else { return Ok(None) };
         let stored = incidents::open_of_downstream(tx, downstream).await?;
         let mut other_workflow = stored.into_iter().filter(|i| {
-            i.shares_cause(downstream, event.received_at) && !i.workflows.iter().any(|w| w == event.workflow.as_str())
+            i.shares_cause(downstream, event.received_at) && !i.has_hit(&event.workflow)
         });
         let Some(incident) = other_workflow.next() else { return Ok(None) };
         incidents::add_key(tx, key, incident.id).await?;
@@ -100,7 +101,7 @@ impl OpenIncidents {
         let mut has_messages = false;
         for Touched { mut incident, is_new } in self.touched.into_values() {
             if is_new {
-                incident.told.events = incident.event_count;
+                incident.told.events = incident.event_count();
                 for entry in pager.page(&incident, now) {
                     queue::enqueue(tx, &entry).await?;
                     has_messages = true;

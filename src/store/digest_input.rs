@@ -318,7 +318,7 @@ pub async fn incidents(pool: &SqlitePool, scope: &Scope) -> Result<Vec<Incident>
     let mut found = Vec::with_capacity(rows.len());
     for (id,) in rows {
         if let Some(incident) = incidents::get(pool, crate::incident::IncidentId(id)).await?
-            && incident.workflows.iter().any(|w| scope.covers(&WorkflowName::new(w.as_str())))
+            && incident.hits.iter().any(|h| scope.covers(&h.workflow))
         {
             found.push(incident);
         }

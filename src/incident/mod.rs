@@ -10,12 +10,11 @@
 
 use crate::event::Event;
 use crate::matcher::{Subject, value_of};
-use crate::name::ReceiverName;
+use crate::name::{ReceiverName, WorkflowName};
 use crate::route::{GroupKey, Route};
 use crate::workflow::Domain;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Failures of several workflows that one downstream causes within this time share a page (CONTRACT 7).
@@ -129,6 +128,17 @@ pub struct Told {
     pub page_number: i64,
 }
 
+/// What an incident did to one workflow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hit {
+    /// The workflow.
+    pub workflow: WorkflowName,
+    /// Final failures of it.
+    pub event_count: u64,
+    /// Dead letters of it that were opened.
+    pub item_count: u64,
+}
+
 /// An incident.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Incident {
@@ -136,8 +146,8 @@ pub struct Incident {
     pub id: IncidentId,
     /// Where it stands.
     pub state: IncidentState,
-    /// Workflows that it hit, in the order of their arrival.
-    pub workflows: Vec<String>,
+    /// Workflows that it hit, in the order of their arrival; never empty.
+    pub hits: Vec<Hit>,
     /// Domain of the first.
     pub domain: Domain,
     /// When the first failure arrived.
@@ -152,10 +162,6 @@ pub struct Incident {
     pub resolved_at: Option<DateTime<Utc>>,
     /// Who said so; none when it resolved by itself.
     pub resolved_by: Option<String>,
-    /// Final failures that belong to it.
-    pub event_count: u64,
-    /// Items among them: dead letters opened.
-    pub item_count: u64,
     /// Page messages sent about it.
     pub page_count: u64,
     /// What was last told.
@@ -213,7 +219,7 @@ impl Incident {
         Self {
             id,
             state: IncidentState::Open,
-            workflows: vec![event.workflow.to_string()],
+            hits: vec![Hit { workflow: event.workflow.clone(), event_count: 1, item_count: 0 }],
             domain,
             opened_at: at,
             last_failure_at: at,
@@ -221,8 +227,6 @@ impl Incident {
             acknowledged_by: None,
             resolved_at: None,
             resolved_by: None,
-            event_count: 1,
-            item_count: 0,
             page_count: 1,
             told: Told { events: 1, at, reminded_at: at, escalated_count: 0, page_number },
             terms,
@@ -232,12 +236,33 @@ impl Incident {
 
     /// Counts one more failure.
     pub fn add_failure(&mut self, event: &Event) {
-        self.event_count += 1;
         self.last_failure_at = self.last_failure_at.max(event.received_at);
-        let name = event.workflow.as_str();
-        if !self.workflows.iter().any(|w| w == name) {
-            self.workflows.push(name.to_owned());
+        match self.hits.iter_mut().find(|h| h.workflow == event.workflow) {
+            Some(hit) => hit.event_count += 1,
+            None => self.hits.push(Hit { workflow: event.workflow.clone(), event_count: 1, item_count: 0 }),
         }
+    }
+
+    /// Counts one more dead letter of `workflow`.
+    pub fn add_item(&mut self, workflow: &WorkflowName) {
+        if let Some(hit) = self.hits.iter_mut().find(|h| h.workflow == *workflow) {
+            hit.item_count += 1;
+        }
+    }
+
+    /// Final failures that belong to it.
+    pub fn event_count(&self) -> u64 {
+        self.hits.iter().map(|h| h.event_count).sum()
+    }
+
+    /// Dead letters that were opened for it.
+    pub fn item_count(&self) -> u64 {
+        self.hits.iter().map(|h| h.item_count).sum()
+    }
+
+    /// Whether it hit `workflow`.
+    pub fn has_hit(&self, workflow: &WorkflowName) -> bool {
+        self.hits.iter().any(|h| h.workflow == *workflow)
     }
 
     /// Whether a failure of another workflow at `at` with this downstream shares its page.
@@ -278,11 +303,11 @@ impl Incident {
         match transition {
             Transition::Rest | Transition::Resolve => {}
             Transition::Remind(ReminderReason::Growth) => {
-                self.told.events = self.event_count;
+                self.told.events = self.event_count();
                 self.told.at = now;
             }
             Transition::Remind(ReminderReason::Interval) => {
-                self.told.events = self.event_count;
+                self.told.events = self.event_count();
                 self.told.at = now;
                 self.told.reminded_at = now;
             }
@@ -291,11 +316,6 @@ impl Incident {
                 self.told.escalated_count += 1;
             }
         }
-    }
-
-    /// All workflows, sorted, for messages that list them.
-    pub fn workflow_set(&self) -> BTreeSet<&str> {
-        self.workflows.iter().map(String::as_str).collect()
     }
 }
 
@@ -321,7 +341,7 @@ pub fn advance(incident: &Incident, reading: Reading, now: DateTime<Utc>) -> Tra
     {
         return Transition::Escalate(step.clone());
     }
-    let grown = incident.event_count >= incident.told.events.saturating_mul(GROWTH_FACTOR);
+    let grown = incident.event_count() >= incident.told.events.saturating_mul(GROWTH_FACTOR);
     if grown && passed(incident.told.at, now) >= terms.growth_every {
         return Transition::Remind(ReminderReason::Growth);
     }
@@ -332,3 +352,6 @@ pub fn advance(incident: &Incident, reading: Reading, now: DateTime<Utc>) -> Tra
         _ => Transition::Rest,
     }
 }
+
+#[cfg(test)]
+mod tests;

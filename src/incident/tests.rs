@@ -1,0 +1,142 @@
+//! Every state meets every input.
+
+use super::*;
+use crate::event::{Class, Detail, Disposition, ErrorInfo, EventId, EventType, Fingerprint, TimeMark};
+use chrono::TimeDelta;
+use std::collections::BTreeMap;
+
+fn at(seconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_796_000_000 + seconds, 0).unwrap()
+}
+
+fn failure(workflow: &str, seconds: i64) -> Event {
+    Event {
+        id: EventId(format!("{workflow}-{seconds}")),
+        event_type: EventType::Failure,
+        workflow: WorkflowName::new(workflow),
+        step: None,
+        run_id: None,
+        item: None,
+        class: Class::Persistent,
+        class_rule: "explicit".to_owned(),
+        disposition: Disposition::DeadLettered,
+        fingerprint: Fingerprint("v1:0000000000000000".to_owned()),
+        error: ErrorInfo::default(),
+        attempt: None,
+        max_attempts: None,
+        downstream: Some("razorpay".to_owned()),
+        occurred_at: at(seconds),
+        time_mark: TimeMark::Given,
+        received_at: at(seconds),
+        payload: None,
+        payload_cut: false,
+        links: BTreeMap::new(),
+        labels: BTreeMap::new(),
+        detail: Detail::Failure,
+        redriven_from: None,
+        redrive_count: None,
+    }
+}
+
+fn minutes(n: u64) -> Duration {
+    Duration::from_secs(n * 60)
+}
+
+fn incident() -> Incident {
+    let terms = Terms {
+        routes: vec!["protected".to_owned()],
+        page: vec![ReceiverName::new("oncall")],
+        remind_every: Some(minutes(240)),
+        resolve_after: minutes(15),
+        growth_every: minutes(5),
+        escalate: vec![EscalationStep { after: minutes(30), to: vec![ReceiverName::new("oncall-mail")] }],
+    };
+    Incident::open(IncidentId(1), &failure("pay", 0), Domain::Money, terms, 7)
+}
+
+const OPEN: Reading = Reading { open_letters: 1 };
+const DONE: Reading = Reading { open_letters: 0 };
+
+#[test]
+fn nothing_new_and_nothing_open_resolves_after_the_quiet_time() {
+    let incident = incident();
+    assert_eq!(advance(&incident, DONE, at(899)), Transition::Rest);
+    assert_eq!(advance(&incident, DONE, at(900)), Transition::Resolve);
+    assert_eq!(advance(&incident, OPEN, at(900)), Transition::Rest);
+}
+
+#[test]
+fn a_new_failure_starts_the_quiet_time_again() {
+    let mut incident = incident();
+    incident.add_failure(&failure("pay", 600));
+    assert_eq!(advance(&incident, DONE, at(1499)), Transition::Rest);
+    assert_eq!(advance(&incident, DONE, at(1500)), Transition::Resolve);
+}
+
+#[test]
+fn growth_is_told_at_ten_times_what_was_last_told_and_not_more_often_than_growth_every() {
+    let mut incident = incident();
+    for n in 1..9 {
+        incident.add_failure(&failure("pay", n));
+    }
+    assert_eq!(advance(&incident, OPEN, at(301)), Transition::Rest);
+    incident.add_failure(&failure("pay", 9));
+    assert_eq!(advance(&incident, OPEN, at(299)), Transition::Rest);
+    let growth = advance(&incident, OPEN, at(300));
+    assert_eq!(growth, Transition::Remind(ReminderReason::Growth));
+    incident.note_told(&growth, at(300));
+    assert_eq!(advance(&incident, OPEN, at(900)), Transition::Rest);
+}
+
+#[test]
+fn an_escalation_step_is_taken_once_and_never_after_somebody_acknowledged() {
+    let mut incident = incident();
+    let step = advance(&incident, OPEN, at(1800));
+    assert!(matches!(step, Transition::Escalate(_)), "{step:?}");
+    incident.note_told(&step, at(1800));
+    assert_eq!(advance(&incident, OPEN, at(1801)), Transition::Rest);
+
+    let mut taken = self::incident();
+    assert!(taken.acknowledge(Some("asha".to_owned()), at(60)));
+    assert_eq!(advance(&taken, OPEN, at(100_000)), Transition::Rest);
+}
+
+#[test]
+fn reminders_come_every_so_often_until_acknowledged() {
+    let mut incident = incident();
+    incident.told.escalated_count = 1;
+    let reminder = advance(&incident, OPEN, at(14_400));
+    assert_eq!(reminder, Transition::Remind(ReminderReason::Interval));
+    incident.note_told(&reminder, at(14_400));
+    assert_eq!(advance(&incident, OPEN, at(14_401)), Transition::Rest);
+    assert_eq!(advance(&incident, OPEN, at(28_800)), Transition::Remind(ReminderReason::Interval));
+}
+
+#[test]
+fn what_is_resolved_rests_and_takes_no_further_word() {
+    let mut incident = incident();
+    assert!(incident.resolve(None, at(60)));
+    assert!(!incident.resolve(Some("asha".to_owned()), at(61)));
+    assert!(!incident.acknowledge(None, at(61)));
+    assert_eq!(incident.resolved_at, Some(at(60)));
+    for seconds in [0, 900, 1_000_000] {
+        assert_eq!(advance(&incident, DONE, at(seconds)), Transition::Rest);
+    }
+}
+
+#[test]
+fn a_clock_that_was_stepped_back_tells_nothing() {
+    let incident = incident();
+    assert_eq!(advance(&incident, DONE, at(-100_000)), Transition::Rest);
+}
+
+#[test]
+fn workflows_of_one_downstream_share_a_page_for_ten_minutes() {
+    let mut incident = incident();
+    assert!(incident.shares_cause("razorpay", at(600)));
+    assert!(!incident.shares_cause("razorpay", at(600) + TimeDelta::milliseconds(1)));
+    assert!(!incident.shares_cause("hubspot", at(1)));
+    incident.add_failure(&failure("payout", 5));
+    incident.add_item(&WorkflowName::new("payout"));
+    assert_eq!((incident.event_count(), incident.item_count(), incident.hits.len()), (2, 1, 2));
+}
