@@ -28,6 +28,7 @@ pub mod clock;
 pub mod name;
 
 pub mod event;
+pub mod fingerprint;
 pub mod matcher;
 pub mod silence;
 pub mod workflow;
@@ -38,6 +39,7 @@ pub mod symptom;
 
 pub mod config;
 pub mod deliver;
+pub mod ingest;
 pub mod outbox;
 pub mod render;
 pub mod store;
