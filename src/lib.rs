@@ -28,6 +28,7 @@ pub mod clock;
 pub mod name;
 
 pub mod event;
+pub mod fingerprint;
 pub mod incident;
 pub mod matcher;
 pub mod silence;
@@ -38,8 +39,11 @@ pub mod digest;
 pub mod route;
 pub mod symptom;
 
-pub mod config;
-pub mod deliver;
-pub mod outbox;
-pub mod render;
+pub mod ingest;
 pub mod store;
+
+pub mod render;
+pub mod outbox;
+pub mod deliver;
+
+pub mod config;

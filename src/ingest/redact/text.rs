@@ -1,0 +1,232 @@
+//! Secrets inside text: `user:pass@` of URLs, `name=value` and `"name": "value"` with the name of a secret, headers,
+//! bearer and basic tokens. Finds spans; what they are replaced by is not decided here.
+
+use super::key::{KeyNames, Secrecy};
+use super::marker_at;
+use aho_corasick::AhoCorasick;
+use std::ops::Range;
+
+/// What a text must hold before it is worth a closer look. One cheap pass over every text of every event.
+#[derive(Debug)]
+pub struct Triggers {
+    words: Option<AhoCorasick>,
+    always: bool,
+}
+
+/// What the cheap pass saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Something that can be a secret by its surroundings.
+    pub has_words: bool,
+    /// Enough digits for a card number.
+    pub has_digits: bool,
+}
+
+impl Triggers {
+    /// With keys of config every `=` and `:` is worth a look.
+    pub fn new(extra: &[String]) -> Self {
+        let words = [
+            "://",
+            "bearer",
+            "basic",
+            "eyj",
+            "pass",
+            "pwd",
+            "secret",
+            "token",
+            "cookie",
+            "auth",
+            "key",
+            "cvv",
+            "cvc",
+            "jwt",
+            "sig=",
+            "signature=",
+        ];
+        Self { words: AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok(), always: !extra.is_empty() }
+    }
+
+    /// Looks once.
+    pub fn find(&self, text: &str) -> Found {
+        // Nothing shorter than `pwd=x` holds a secret.
+        if text.len() < 5 {
+            return Found { has_words: false, has_digits: false };
+        }
+        let has_words = self.always || self.words.as_ref().is_none_or(|words| words.is_match(text));
+        let has_digits = text.len() >= 13 && text.bytes().filter(u8::is_ascii_digit).count() >= 13;
+        Found { has_words, has_digits }
+    }
+}
+
+/// Adds the spans of all secrets that their surroundings give away.
+pub fn find_secrets(text: &str, names: &KeyNames, spans: &mut Vec<Range<usize>>) {
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b':' if text[at..].starts_with("://") => spans.extend(url_password(text, at + 3)),
+            b'=' | b':' => find_assigned(text, at, names, spans),
+            b'b' | b'B' => spans.extend(scheme_token(text, at)),
+            b'e' => spans.extend(web_token(text, at)),
+            _ => {}
+        }
+    }
+}
+
+/// The password of `scheme://user:password@host`, from just behind the slashes. A lone long user is a token.
+fn url_password(text: &str, from: usize) -> Option<Range<usize>> {
+    let rest = &text[from..];
+    let word =
+        &rest[..rest.find(|c: char| c.is_whitespace() || matches!(c, '"' | '<' | '>' | '`')).unwrap_or(rest.len())];
+    let authority = &word[..word.find(['/', '?', '#']).unwrap_or(word.len())];
+    let user_info = match (authority.rfind('@'), authority.find(':')) {
+        (Some(end), _) => &authority[..end],
+        // A password with an unescaped `/`, `?` or `#`: not a port, and there is an `@` further on.
+        (None, Some(colon)) if !authority[colon + 1..].bytes().all(|b| b.is_ascii_digit()) => {
+            &word[..word.rfind('@')?]
+        }
+        (None, _) => return None,
+    };
+    match user_info.find(':') {
+        Some(colon) if colon + 1 < user_info.len() => Some(from + colon + 1..from + user_info.len()),
+        Some(_) => None,
+        None => (user_info.len() >= 16).then(|| from..from + user_info.len()),
+    }
+}
+
+/// `name=value`, `"name":"value"`, `Header: value` around the sign at `at`.
+fn find_assigned(text: &str, at: usize, names: &KeyNames, spans: &mut Vec<Range<usize>>) {
+    let (name, quoted) = name_before(text, at);
+    if name.is_empty() {
+        return;
+    }
+    let is_assignment = text.as_bytes()[at] == b'=';
+    let is_signature = is_assignment && matches!(name, "sig" | "X-Amz-Signature" | "X-Goog-Signature");
+    if !is_signature && !matches!(names.secrecy(name), Secrecy::Secret | Secrecy::SecretText) {
+        return;
+    }
+    let value = value_after(text, at + 1, is_assignment);
+    let found = &text[value.clone()];
+    let lower = name.to_ascii_lowercase();
+    if lower.ends_with("cookie") && !is_assignment && !quoted {
+        spans.push(cookies(text, value.start));
+    } else if lower.ends_with("authorization") || lower.ends_with("authorisation") {
+        spans.push(credentials(text, value));
+    } else if is_assignment || quoted || !is_prose(found) {
+        spans.push(value);
+    }
+    spans.retain(|s| !s.is_empty());
+}
+
+/// The name that ends just before `at`, and whether it stands in quotes. Quotes may be escaped, as in JSON in JSON.
+fn name_before(text: &str, at: usize) -> (&str, bool) {
+    let bare = text[..at].trim_end_matches([' ', '\t']);
+    let end = bare.trim_end_matches(['"', '\'']).trim_end_matches('\\');
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '%');
+    let start = end.char_indices().rev().take_while(|(_, c)| is_name(*c)).last().map_or(end.len(), |(n, _)| n);
+    (&end[start..], end.len() < bare.len())
+}
+
+/// The value that begins at `from`: in quotes up to the closing one, else up to a separator.
+fn value_after(text: &str, from: usize, is_assignment: bool) -> Range<usize> {
+    let skipped = if is_assignment { text[from..].len() } else { text[from..].trim_start_matches([' ', '\t']).len() };
+    let mut start = text.len() - skipped;
+    let slashes = text[start..].len() - text[start..].trim_start_matches('\\').len();
+    if let Some(quote) = text[start + slashes..].chars().next().filter(|c| matches!(c, '"' | '\'')) {
+        start += slashes + 1;
+        return start..start + quoted_len(&text[start..], quote, slashes);
+    }
+    if let Some(length) = marker_at(&text[start..]) {
+        return start..start + length;
+    }
+    let stops = |c: char| c.is_whitespace() || matches!(c, '&' | '#' | '"' | '\'' | '<' | '>' | '`' | ';');
+    let length = text[start..].find(stops).unwrap_or(skipped);
+    start..start + text[start..start + length].trim_end_matches([',', ')', ']', '}', '.']).len()
+}
+
+/// Bytes up to the closing quote that has as many backslashes before it as the opening one.
+fn quoted_len(text: &str, quote: char, slashes: usize) -> usize {
+    let mut run = 0;
+    for (n, c) in text.char_indices() {
+        match c {
+            '\\' => run += 1,
+            _ if c == quote && run == slashes => return n - run,
+            _ => run = 0,
+        }
+    }
+    text.len()
+}
+
+/// `token: expired` is a sentence, `token: 8f3a-1` is a secret.
+fn is_prose(value: &str) -> bool {
+    value.len() < 6 || !value.bytes().any(|b| b.is_ascii_digit())
+}
+
+/// Behind `Authorization:`: the word after the scheme, or the first word when there is no scheme.
+fn credentials(text: &str, value: Range<usize>) -> Range<usize> {
+    let scheme = &text[value.clone()];
+    let is_scheme =
+        !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphabetic()) && text[value.end..].starts_with(' ');
+    if is_scheme { value_after(text, value.end + 1, false) } else { value }
+}
+
+/// Behind `Cookie:`: all pairs up to the last one that ends without a semicolon.
+fn cookies(text: &str, start: usize) -> Range<usize> {
+    let mut end = start;
+    for word in text[start..].split_inclusive(' ') {
+        let bare = word.trim_end();
+        end += bare.len();
+        if !bare.ends_with(';') || bare.len() == word.len() || bare.len() + 1 < word.len() {
+            break;
+        }
+        end += word.len() - bare.len();
+    }
+    let pairs = &text[start..end];
+    let stop = pairs.find(['"', '\n', '\r', '<', '>']).unwrap_or(pairs.len());
+    start..start + pairs[..stop].trim_end().len()
+}
+
+/// The token behind `Bearer ` or `Basic `.
+fn scheme_token(text: &str, at: usize) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    let is_inside = at.checked_sub(1).is_some_and(|n| bytes[n].is_ascii_alphanumeric());
+    let word = |name: &str| bytes.get(at..at + name.len()).is_some_and(|w| w.eq_ignore_ascii_case(name.as_bytes()));
+    let length = if is_inside {
+        return None;
+    } else if word("bearer") {
+        6
+    } else if word("basic") {
+        5
+    } else {
+        return None;
+    };
+    let rest = bytes.get(at + length..)?;
+    let gap = rest.iter().take_while(|b| matches!(b, b' ' | b':' | b'\t' | b'+')).count();
+    let encoded = if rest.starts_with(b"%20") { 3 } else { gap };
+    let start = at + length + encoded;
+    let is_basic = length == 5;
+    let fits =
+        |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=') || (!is_basic && b"._~-".contains(b));
+    let token = bytes.get(start..)?;
+    let end = token.iter().take_while(|b| fits(b)).count();
+    let token = text.get(start..start + end)?.trim_end_matches('.');
+    (encoded > 0 && is_token(token)).then(|| start..start + token.len())
+}
+
+/// Whether a word after `Bearer` is a token and not the next word of a sentence.
+fn is_token(word: &str) -> bool {
+    let core = word.trim_end_matches('=');
+    let is_mixed = core.bytes().skip(1).any(|b| b.is_ascii_uppercase()) && core.bytes().any(|b| b.is_ascii_lowercase());
+    core.len() >= 20 || (core.len() >= 4 && (is_mixed || core.bytes().any(|b| b.is_ascii_digit())))
+}
+
+/// A JSON web token: three parts of base64, the first of which begins with `{"`.
+fn web_token(text: &str, at: usize) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    let is_inside = at.checked_sub(1).is_some_and(|n| bytes[n].is_ascii_alphanumeric());
+    if is_inside || !text[at..].starts_with("eyJ") {
+        return None;
+    }
+    let fits = |b: &&u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'=');
+    let length = bytes[at..].iter().take_while(fits).count();
+    let token = text.get(at..at + length)?.trim_end_matches('.');
+    (token.matches('.').count() >= 2 && token.len() >= 20).then(|| at..at + token.len())
+}
