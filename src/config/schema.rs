@@ -33,7 +33,7 @@ pub struct Config {
     pub smtp: Option<SmtpSettings>,
     /// `[receivers.*]`
     pub receivers: BTreeMap<ReceiverName, Receiver>,
-    /// `[operator] to`
+    /// `[operator] to`; the first receiver of the last route's digests unless given.
     pub operator: Vec<ReceiverName>,
     /// `[calendars.*]`
     pub calendars: BTreeMap<CalendarName, Calendar>,
@@ -61,6 +61,45 @@ pub struct Config {
     pub web_auth: Option<WebAuth>,
     /// `[advisories] enabled`
     pub advisories_enabled: bool,
+    /// `[watch]`
+    pub watch: WatchSettings,
+    /// `max_redrives`: a dead letter is redriven at most this often.
+    pub max_redrives: u32,
+}
+
+/// `[watch]`: queues that are looked at beside the stream.
+#[derive(Clone, Debug, Default)]
+pub struct WatchSettings {
+    /// `[[watch.streams]]`
+    pub streams: Vec<WatchedStream>,
+    /// `[[watch.sql]]`
+    pub sql: Vec<WatchedTable>,
+}
+
+/// `[[watch.streams]]`
+#[derive(Clone, Debug)]
+pub struct WatchedStream {
+    /// Unique name.
+    pub name: String,
+    /// The stream.
+    pub stream: String,
+    /// The consumer whose backlog counts; none counts stored messages.
+    pub consumer: Option<String>,
+    /// How often it is looked at.
+    pub every: Duration,
+}
+
+/// `[[watch.sql]]`
+#[derive(Clone, Debug)]
+pub struct WatchedTable {
+    /// Unique name: `sql-1` for the first unless given.
+    pub name: String,
+    /// The database; may hold a password.
+    pub url: SecretString,
+    /// Gives `id`, `workflow`, `failed_at` and so on.
+    pub query: String,
+    /// How often it is asked.
+    pub every: Duration,
 }
 
 /// `[nats]`

@@ -1,0 +1,320 @@
+//! From a checked tree to the rules of `Config`: workflows, routes, symptoms, silences and the like. What can't work
+//! within one rule is found here; what can't work between rules is found in `sense`.
+
+use super::assemble::Bench;
+use super::reader::{Cursor, globs};
+use super::schema::{ClassifyKey, ClassifyRule, Inhibition, RedactSettings, WatchSettings, WatchedStream, WatchedTable};
+use super::value;
+use crate::event::{Class, Disposition};
+use crate::matcher::{Glob, MatchKey, Matcher};
+use crate::name::{DigestName, ReceiverName, RouteName};
+use crate::route::{Escalation, GroupKey, Route};
+use crate::silence::Silence;
+use crate::symptom::{BurnTier, Mode, Severity, SymptomKind, SymptomRule};
+use crate::workflow::{Domain, Workflow, Workflows};
+use chrono::{DateTime, TimeDelta, Utc};
+use regex::Regex;
+use std::time::Duration;
+
+/// `[[workflows]]`
+pub(super) fn workflows(root: &Cursor<'_>) -> Workflows {
+    let read = |w: Cursor<'_>| {
+        let domain = w.text("domain")?;
+        Some(Workflow {
+            name: Glob::new(w.text("name")?),
+            domain: Domain::ALL.into_iter().find(|d| d.as_str() == domain)?,
+            owner: w.string("owner"),
+            runbook: w.string("runbook"),
+            slo: w.decimal("slo"),
+            every: w.time("every"),
+            grace: w.time("grace")?,
+            item_noun: w.string("item_noun"),
+            expected_per_day: w.count("expected_per_day"),
+            labels: w.map("labels"),
+        })
+    };
+    Workflows::new(root.tables("workflows").into_iter().filter_map(read).collect())
+}
+
+/// `[[routes]]`
+pub(super) fn routes(root: &Cursor<'_>, bench: Bench<'_>) -> Vec<Route> {
+    let read = |route: Cursor<'_>| {
+        let digest = route.node("digest").and_then(|n| n.table()).map_or(&[][..], |t| &t.0);
+        let listed = |node: &super::tree::Node| node.items().iter().filter_map(|n| n.text().map(ReceiverName::new)).collect();
+        let made = Route {
+            name: RouteName::new(route.text("name")?),
+            matcher: route.matcher("match"),
+            page: names(&route, "page"),
+            digest: digest.iter().map(|e| (DigestName::new(e.key.as_str()), listed(&e.node))).collect(),
+            group_by: route.texts("group_by").iter().filter_map(|k| group_key(k)).collect(),
+            remind_every: route.time("remind_every"),
+            resolve_after: route.time("resolve_after")?,
+            growth_every: route.time("growth_every")?,
+            escalate: escalations(&route),
+            continues: route.flag("continue"),
+        };
+        useless(&route, &made, bench);
+        Some(made)
+    };
+    root.tables("routes").into_iter().filter_map(read).collect()
+}
+
+/// Warns of what a route says without effect.
+fn useless(route: &Cursor<'_>, made: &Route, bench: Bench<'_>) {
+    if made.page.is_empty() && made.digest.is_empty() {
+        bench.report.warn(route.place("name"), format!("route {:?} tells nobody: it has no page and no digest", made.name.as_str()));
+    }
+    let domains = made.matcher.globs(&MatchKey::Domain);
+    let standard = domains.is_some_and(|d| !["money", "compliance"].iter().any(|p| d.iter().any(|g| g.matches(p))));
+    if standard && !made.page.is_empty() {
+        bench.report.warn(route.place("page"), "\"page\" has no effect here: only money and compliance workflows page");
+    }
+}
+
+fn names(cursor: &Cursor<'_>, key: &str) -> Vec<ReceiverName> {
+    cursor.texts(key).into_iter().map(ReceiverName::new).collect()
+}
+
+fn group_key(text: &str) -> Option<GroupKey> {
+    if text == "fingerprint" { Some(GroupKey::Fingerprint) } else { MatchKey::parse(text).map(GroupKey::Match) }
+}
+
+fn escalations(route: &Cursor<'_>) -> Vec<Escalation> {
+    let read = |step: Cursor<'_>| Some(Escalation { after: step.time("after")?, to: names(&step, "to") });
+    let mut steps: Vec<Escalation> = route.tables("escalate").into_iter().filter_map(read).collect();
+    steps.sort_by_key(|s| s.after);
+    steps
+}
+
+/// `[[symptoms]]`; none when the key is not given at all.
+pub(super) fn symptoms(root: &Cursor<'_>, bench: Bench<'_>) -> Option<Vec<SymptomRule>> {
+    root.node("symptoms")?;
+    Some(root.tables("symptoms").into_iter().filter_map(|s| symptom(&s, bench)).collect())
+}
+
+fn symptom(rule: &Cursor<'_>, bench: Bench<'_>) -> Option<SymptomRule> {
+    let made = SymptomRule {
+        name: rule.string("name")?,
+        matcher: rule.matcher("match"),
+        kind: symptom_kind(rule)?,
+        severity: severity(rule)?,
+        mode: if rule.text("mode")? == "observe" { Mode::Observe } else { Mode::Live },
+    };
+    never_fires(rule, &made, bench);
+    Some(made)
+}
+
+fn severity(cursor: &Cursor<'_>) -> Option<Severity> {
+    Some(if cursor.text("severity")? == "page" { Severity::Page } else { Severity::Digest })
+}
+
+fn symptom_kind(rule: &Cursor<'_>) -> Option<SymptomKind> {
+    // `SymptomKind` keeps "not given" apart from a value; a default that depends on the workflow is the room's own.
+    let given = |key: &str| rule.node(key).is_some();
+    let time = |key: &str| given(key).then(|| rule.time(key)).flatten();
+    let count = |key: &str| given(key).then(|| rule.count::<u64>(key)).flatten();
+    let number = |key: &str| given(key).then(|| rule.decimal(key)?.parse::<f64>().ok()).flatten();
+    Some(match rule.text("kind")? {
+        "burn_rate" => SymptomKind::BurnRate {
+            slo: rule.decimal("slo"),
+            period: time("period"),
+            expected_per_day: count("expected_per_day"),
+            tiers: rule.node("tiers").map(|_| rule.tables("tiers").iter().filter_map(tier).collect()),
+            min_failures: count("min_failures"),
+        },
+        "failing_streak" => SymptomKind::FailingStreak { count: count("count"), over: time("over") },
+        "run_failed" => SymptomKind::RunFailed,
+        "dead_letter_age" => SymptomKind::DeadLetterAge { over: time("over") },
+        "dead_letter_depth" => SymptomKind::DeadLetterDepth { over: count("over") },
+        "dead_letter_rate" => SymptomKind::DeadLetterRate { over: rule.count("over")?, window: rule.time("window")? },
+        "failure_trend" => SymptomKind::FailureTrend { factor: number("factor"), window: time("window") },
+        "retry_pressure" => SymptomKind::RetryPressure { over: number("over"), window: time("window") },
+        "absence" => SymptomKind::Absence,
+        "unhealthy" => SymptomKind::Unhealthy { degraded_for: time("for") },
+        "repeat_offender" => SymptomKind::RepeatOffender { count: count("count"), of: count("of") },
+        "systemic" => SymptomKind::Systemic { count: count("count"), window: time("window") },
+        "breaker" => SymptomKind::Breaker { ratio: number("ratio"), of: count("of") },
+        "queue_age" => SymptomKind::QueueAge { over: rule.time("over")? },
+        "queue_depth" => SymptomKind::QueueDepth { over: rule.count("over")? },
+        _ => return None,
+    })
+}
+
+fn tier(tier: &Cursor<'_>) -> Option<BurnTier> {
+    Some(BurnTier {
+        name: tier.string("name")?,
+        burn: tier.decimal("burn")?,
+        long: tier.time("long")?,
+        short: tier.time("short")?,
+        severity: severity(tier)?,
+    })
+}
+
+/// Refuses a threshold that no input can cross.
+fn never_fires(rule: &Cursor<'_>, made: &SymptomRule, bench: Bench<'_>) {
+    let refuse = |key: &str, why: String| bench.report.error(rule.place(key), format!("symptom {:?} can't fire: {why}", made.name));
+    match &made.kind {
+        SymptomKind::BurnRate { slo, period, tiers, .. } => {
+            for (cursor, tier) in rule.tables("tiers").iter().zip(tiers.iter().flatten()) {
+                tier_never_fires(cursor, tier, slo.as_deref(), period.unwrap_or(MONTH), bench);
+            }
+        }
+        SymptomKind::RepeatOffender { count, of } if count.unwrap_or(3) > of.unwrap_or(20) => {
+            refuse("count", format!("it takes {} of the last {}", count.unwrap_or(3), of.unwrap_or(20)));
+        }
+        SymptomKind::DeadLetterRate { .. }
+        | SymptomKind::FailingStreak { .. }
+        | SymptomKind::RunFailed
+        | SymptomKind::DeadLetterAge { .. }
+        | SymptomKind::DeadLetterDepth { .. }
+        | SymptomKind::FailureTrend { .. }
+        | SymptomKind::RetryPressure { .. }
+        | SymptomKind::Absence
+        | SymptomKind::Unhealthy { .. }
+        | SymptomKind::RepeatOffender { .. }
+        | SymptomKind::Systemic { .. }
+        | SymptomKind::Breaker { .. }
+        | SymptomKind::QueueAge { .. }
+        | SymptomKind::QueueDepth { .. } => {}
+    }
+}
+
+/// Period of an objective unless given.
+const MONTH: Duration = Duration::from_secs(30 * 86_400);
+
+fn tier_never_fires(cursor: &Cursor<'_>, tier: &BurnTier, slo: Option<&str>, period: Duration, bench: Bench<'_>) {
+    let name = &tier.name;
+    if tier.short >= tier.long {
+        bench.report.error(cursor.place("short"), format!("tier {name:?}: \"short\" must be shorter than \"long\""));
+    }
+    if tier.long > period {
+        bench.report.error(cursor.place("long"), format!("tier {name:?}: \"long\" is longer than the period of the objective"));
+    }
+    if let Some(slo) = slo.filter(|slo| !burn_can_exceed(&tier.burn, slo)) {
+        let message = format!("tier {name:?} can't fire: at slo {slo} even a total failure burns less than {}", tier.burn);
+        bench.report.error(cursor.place("burn"), message);
+    }
+}
+
+/// Whether a total failure burns more than `burn`: burn × (1 − slo) < 1, exactly. Decimal texts; true when unreadable.
+pub(super) fn burn_can_exceed(burn: &str, slo: &str) -> bool {
+    let product = || {
+        let (burn, burn_scale) = scaled(burn)?;
+        let (slo, slo_scale) = scaled(slo)?;
+        let budget = 10_i128.checked_pow(slo_scale)?.checked_sub(slo)?;
+        Some((burn.checked_mul(budget)?, 10_i128.checked_pow(burn_scale + slo_scale)?))
+    };
+    product().is_none_or(|(spent, whole)| spent < whole)
+}
+
+/// A decimal as a whole number and the count of its decimal places.
+fn scaled(text: &str) -> Option<(i128, u32)> {
+    let (whole, places) = text.split_once('.').unwrap_or((text, ""));
+    let scale = u32::try_from(places.len()).ok().filter(|s| *s <= 15)?;
+    Some((format!("{whole}{places}").parse().ok()?, scale))
+}
+
+/// `[[silences]]`
+pub(super) fn silences(root: &Cursor<'_>, bench: Bench<'_>) -> Vec<Silence> {
+    let protected: Vec<Workflow> = workflows(root).iter().filter(|w| w.domain.is_protected()).cloned().collect();
+    let tables = root.tables("silences");
+    tables.iter().enumerate().filter_map(|(n, s)| silence(s, n + 1, &protected, bench)).collect()
+}
+
+fn silence(cursor: &Cursor<'_>, n: usize, protected: &[Workflow], bench: Bench<'_>) -> Option<Silence> {
+    let until = value::instant(value::date_text(cursor.node("until")?)?)?;
+    let asked = cursor.flag("protected");
+    let longest = if asked { TimeDelta::hours(24) } else { TimeDelta::days(30) };
+    let made = Silence {
+        id: format!("config-{n}"),
+        matcher: cursor.matcher("match"),
+        // Config does not say when it began. The longest that it may last is as early as it can have begun, and stays
+        // the same over reloads.
+        since: until - longest,
+        until,
+        reason: cursor.string("reason")?,
+        by: cursor.string("by")?,
+        protected: asked,
+    };
+    length(cursor, until, longest, bench);
+    if !asked && let Some(named) = names_protected(&made.matcher, protected) {
+        let message = format!("this silence names {named}, which is protected: it needs protected = true, and ends within 24 h");
+        bench.report.error(cursor.place("match"), message);
+    }
+    Some(made)
+}
+
+fn length(cursor: &Cursor<'_>, until: DateTime<Utc>, longest: TimeDelta, bench: Bench<'_>) {
+    if until > bench.now + longest {
+        let limit = if longest > TimeDelta::hours(24) { "30 days" } else { "24 h: it hides protected workflows" };
+        bench.report.error(cursor.place("until"), format!("a silence ends within {limit}"));
+    } else if until <= bench.now {
+        bench.report.warn(cursor.place("until"), "this silence is over; it can be taken out");
+    }
+}
+
+/// The protected domain or workflow that a match names outright.
+fn names_protected(matcher: &Matcher, protected: &[Workflow]) -> Option<String> {
+    let domains = matcher.globs(&MatchKey::Domain).unwrap_or_default();
+    let domain = domains.iter().find(|g| ["money", "compliance"].contains(&g.as_str())).map(|g| format!("domain {:?}", g.as_str()));
+    let workflows = matcher.globs(&MatchKey::Workflow).unwrap_or_default();
+    let named = workflows.iter().find(|g| protected.iter().any(|w| w.name.as_str() == g.as_str()));
+    domain.or_else(|| named.map(|g| format!("workflow {:?}", g.as_str())))
+}
+
+/// `[[inhibit]]`
+pub(super) fn inhibitions(root: &Cursor<'_>) -> Vec<Inhibition> {
+    let tables = root.tables("inhibit");
+    let read = |i: &Cursor<'_>| Inhibition { source: i.matcher("source"), target: i.matcher("target"), equal: i.texts("equal") };
+    tables.iter().map(read).collect()
+}
+
+const CLASSIFY_KEYS: [(&str, ClassifyKey); 7] = [
+    ("workflow", ClassifyKey::Workflow),
+    ("step", ClassifyKey::Step),
+    ("downstream", ClassifyKey::Downstream),
+    ("error_type", ClassifyKey::ErrorType),
+    ("error_code", ClassifyKey::ErrorCode),
+    ("http_status", ClassifyKey::HttpStatus),
+    ("message", ClassifyKey::Message),
+];
+
+/// `[[classify]]`
+pub(super) fn classify(root: &Cursor<'_>) -> Vec<ClassifyRule> {
+    let read = |rule: Cursor<'_>| {
+        let asked = rule.inside("match");
+        let keys = CLASSIFY_KEYS.into_iter();
+        Some(ClassifyRule {
+            name: rule.string("name")?,
+            globs: keys.filter_map(|(name, key)| Some((key, globs(asked.node(name)?)))).collect(),
+            message_regex: asked.parsed::<Regex>("message_regex"),
+            class: Class::parse(rule.text("class")?)?,
+            disposition: rule.text("disposition").and_then(Disposition::parse),
+        })
+    };
+    root.tables("classify").into_iter().filter_map(read).collect()
+}
+
+/// `[redact]`
+pub(super) fn redact(root: &Cursor<'_>) -> RedactSettings {
+    let redact = root.inside("redact");
+    let patterns = redact.texts("patterns");
+    RedactSettings { keys: redact.texts("keys"), patterns: patterns.iter().filter_map(|p| Regex::new(p).ok()).collect() }
+}
+
+/// `[watch]`
+pub(super) fn watch(root: &Cursor<'_>) -> WatchSettings {
+    let watch = root.inside("watch");
+    let stream = |s: Cursor<'_>| {
+        let (name, stream) = (s.string("name")?, s.string("stream")?);
+        Some(WatchedStream { name, stream, consumer: s.string("consumer"), every: s.time("every")? })
+    };
+    let table = |(n, s): (usize, Cursor<'_>)| {
+        let name = s.string("name").unwrap_or_else(|| format!("sql-{}", n + 1));
+        Some(WatchedTable { name, url: s.secret("url")?, query: s.string("query")?, every: s.time("every")? })
+    };
+    WatchSettings {
+        streams: watch.tables("streams").into_iter().filter_map(stream).collect(),
+        sql: watch.tables("sql").into_iter().enumerate().filter_map(table).collect(),
+    }
+}

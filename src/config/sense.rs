@@ -1,0 +1,289 @@
+//! Whether the parts of a config make sense together: routes that are reached, protected workflows that page, receivers
+//! with something behind them, symptoms that can fire. Reads the checked tree and what was put together from it.
+
+use super::effect;
+use super::form::names;
+use super::keys::Defined;
+use super::reader::Cursor;
+use super::rules;
+use super::schema::Config;
+use super::source::{Place, Report};
+use super::tree::Node;
+use crate::deliver::{ReceiverKind, Recipients};
+use crate::matcher::{Glob, MatchKey, Matcher};
+use crate::name::ReceiverName;
+use crate::route::Route;
+use crate::symptom::{SymptomKind, SymptomRule};
+use crate::workflow::{Domain, Workflow};
+
+/// Reports everything that makes no sense.
+pub(super) fn check(root: &Cursor<'_>, config: &Config, report: &Report) {
+    let sense = Sense { root, config, report };
+    sense.routes();
+    sense.protected();
+    sense.receivers();
+    sense.symptoms();
+    sense.unused();
+}
+
+/// What a route does for a workflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// It is for another workflow.
+    No,
+    /// It takes every event of the workflow.
+    All,
+    /// It takes those events that have a certain class, step, downstream or label.
+    Some,
+}
+
+/// Whether a route takes events of a workflow with this name and domain.
+pub(super) fn fit(route: &Route, name: &Glob, domain: Domain) -> Fit {
+    let mut fit = Fit::All;
+    for (key, globs) in route.matcher.keys() {
+        match key {
+            MatchKey::Workflow if globs.iter().any(|g| covers(g, name)) => {}
+            MatchKey::Domain if globs.iter().any(|g| g.matches(domain.as_str())) => {}
+            MatchKey::Workflow | MatchKey::Domain => return Fit::No,
+            MatchKey::Class | MatchKey::Step | MatchKey::Downstream | MatchKey::Label(_) => fit = Fit::Some,
+        }
+    }
+    fit
+}
+
+/// Whether each text that `inner` stands for is one that `outer` stands for. Says no when in doubt.
+pub(super) fn covers(outer: &Glob, inner: &Glob) -> bool {
+    outer == inner || (outer.matches(inner.as_str()) && (inner.is_literal() || !outer.as_str().contains('?')))
+}
+
+/// The routes of a workflow in order, up to the first that takes all the rest.
+pub(super) fn routes_of<'c>(config: &'c Config, workflow: &Workflow) -> Vec<(&'c Route, Fit)> {
+    let mut found = Vec::new();
+    for route in &config.routes {
+        let fit = fit(route, &workflow.name, workflow.domain);
+        if fit != Fit::No {
+            found.push((route, fit));
+        }
+        if fit == Fit::All && !route.continues {
+            break;
+        }
+    }
+    found
+}
+
+/// Receivers of pages that every event of a workflow reaches.
+pub(super) fn pages_of<'c>(config: &'c Config, workflow: &Workflow) -> Vec<&'c ReceiverName> {
+    let mut pages: Vec<&ReceiverName> = Vec::new();
+    for (route, _) in routes_of(config, workflow).into_iter().filter(|(_, fit)| *fit == Fit::All) {
+        for name in route.page.iter().filter(|name| reaches(config, name, workflow)) {
+            if !pages.contains(&name) {
+                pages.push(name);
+            }
+        }
+    }
+    pages
+}
+
+/// A receiver that writes to owners reaches nobody for a workflow without one.
+fn reaches(config: &Config, name: &ReceiverName, workflow: &Workflow) -> bool {
+    workflow.owner.is_some() || config.receivers.get(name).is_none_or(|r| !to_owner(&r.kind))
+}
+
+fn to_owner(kind: &ReceiverKind) -> bool {
+    matches!(kind, ReceiverKind::Email { to: Recipients::Owner })
+}
+
+struct Sense<'a> {
+    root: &'a Cursor<'a>,
+    config: &'a Config,
+    report: &'a Report,
+}
+
+impl Sense<'_> {
+    fn routes(&self) {
+        let (routes, cursors) = (&self.config.routes, self.root.tables("routes"));
+        match routes.last() {
+            None => self.report.error(self.root.at, format!("no [[routes]]: {LAST_ROUTE}")),
+            Some(last) if !last.matcher.is_empty() => {
+                let at = cursors.last().map_or(self.root.at, |c| c.place("match"));
+                self.report.error(at, format!("no catch-all: the last route matches only some events; {LAST_ROUTE}"));
+            }
+            Some(_) => {}
+        }
+        for (n, (route, cursor)) in routes.iter().zip(&cursors).enumerate() {
+            let earlier = routes[..n].iter().find(|e| !e.continues && swallows(&e.matcher, &route.matcher));
+            if let Some(earlier) = earlier {
+                let why = if earlier.matcher.is_empty() { "matches everything" } else { "matches all that this one does" };
+                let message = format!(
+                    "route {:?} is never reached: route {:?} before it {why} and does not continue",
+                    route.name.as_str(),
+                    earlier.name.as_str()
+                );
+                self.report.error(cursor.place("name"), message);
+            }
+        }
+    }
+
+    fn protected(&self) {
+        for (workflow, cursor) in self.config.workflows.iter().zip(self.root.tables("workflows")) {
+            if workflow.domain.is_protected() {
+                self.pages(workflow, cursor.place("name"));
+            }
+        }
+    }
+
+    fn pages(&self, workflow: &Workflow, at: Place) {
+        let (name, domain) = (workflow.name.as_str(), workflow.domain.as_str());
+        let pages = pages_of(self.config, workflow);
+        if pages.is_empty() {
+            let message = format!(
+                "workflow {name:?} is protected (domain {domain}), but no route gives each of its failures a page receiver; add page = [\"…\"] to a route that matches it"
+            );
+            self.report.error(at, message);
+        }
+        let behind = |name: &&ReceiverName| self.config.receivers.get(*name).is_some_and(|r| r.fallback.is_none());
+        for page in pages.into_iter().filter(behind) {
+            self.without_fallback(page, workflow);
+        }
+        let gap = routes_of(self.config, workflow).into_iter().find(|(r, fit)| *fit == Fit::Some && !r.continues && r.page.is_empty());
+        if let Some((route, _)) = gap {
+            self.report.warn(at, format!("route {:?} keeps some failures of workflow {name:?} from paging", route.name.as_str()));
+        }
+    }
+
+    fn without_fallback(&self, page: &ReceiverName, workflow: &Workflow) {
+        let at = self.receiver(page.as_str()).map_or(self.root.at, |c| c.at);
+        let message = format!(
+            "receiver {:?} gets pages of workflow {:?}, but has no fallback behind it; add fallback = \"…\"",
+            page.as_str(),
+            workflow.name.as_str()
+        );
+        self.report.error(at, message);
+    }
+
+    fn receiver(&self, name: &str) -> Option<Cursor<'_>> {
+        self.root.named("receivers").into_iter().find(|(n, _)| *n == name).map(|(_, cursor)| cursor)
+    }
+
+    fn receivers(&self) {
+        for (name, cursor) in self.root.named("receivers") {
+            if cursor.text("fallback") == Some(name) {
+                self.report.error(cursor.place("fallback"), format!("receiver {name:?} is its own fallback"));
+            }
+            if cursor.text("kind") == Some("email") && self.root.node("smtp").is_none() {
+                let message = format!("receiver {name:?} sends e-mail, but there is no [smtp] with host and from");
+                self.report.error(cursor.place("kind"), message);
+            }
+        }
+        let unowned = self.config.workflows.iter().zip(self.root.tables("workflows")).filter(|(w, _)| w.owner.is_none());
+        for (workflow, cursor) in unowned {
+            let routes = routes_of(self.config, workflow);
+            let receivers = routes.iter().flat_map(|(r, _)| r.digest.values().flatten());
+            let mut owners = receivers.filter(|r| self.config.receivers.get(*r).is_some_and(|r| to_owner(&r.kind)));
+            if let Some(receiver) = owners.next() {
+                let message = format!("workflow {:?} has no owner: receiver {:?} tells nobody of it", workflow.name.as_str(), receiver.as_str());
+                self.report.warn(cursor.place("name"), message);
+            }
+        }
+    }
+
+    fn symptoms(&self) {
+        let rules = self.config.symptoms.iter().flatten();
+        for (rule, cursor) in rules.zip(self.root.tables("symptoms")) {
+            if let Some(why) = self.never_fires(rule) {
+                self.report.error(cursor.place("kind"), format!("symptom {:?} can't fire: {why}", rule.name));
+            }
+        }
+        self.default_tiers();
+    }
+
+    fn never_fires(&self, rule: &SymptomRule) -> Option<String> {
+        let fitting: Vec<&Workflow> = self.config.workflows.iter().filter(|w| may_fit(&rule.matcher, w)).collect();
+        match &rule.kind {
+            SymptomKind::Absence if fitting.iter().all(|w| w.every.is_none()) => {
+                Some("no workflow that it is for says \"every\"".to_owned())
+            }
+            SymptomKind::BurnRate { slo: None, .. } if fitting.iter().all(|w| w.slo.is_none()) => {
+                Some("no workflow that it is for says \"slo\", nor does it".to_owned())
+            }
+            SymptomKind::QueueAge { .. } | SymptomKind::QueueDepth { .. } => {
+                let watch = &self.config.watch;
+                (watch.streams.is_empty() && watch.sql.is_empty())
+                    .then(|| "no queue is watched; add [[watch.streams]] or [[watch.sql]]".to_owned())
+            }
+            SymptomKind::Absence
+            | SymptomKind::BurnRate { .. }
+            | SymptomKind::FailingStreak { .. }
+            | SymptomKind::RunFailed
+            | SymptomKind::DeadLetterAge { .. }
+            | SymptomKind::DeadLetterDepth { .. }
+            | SymptomKind::DeadLetterRate { .. }
+            | SymptomKind::FailureTrend { .. }
+            | SymptomKind::RetryPressure { .. }
+            | SymptomKind::Unhealthy { .. }
+            | SymptomKind::RepeatOffender { .. }
+            | SymptomKind::Systemic { .. }
+            | SymptomKind::Breaker { .. } => None,
+        }
+    }
+
+    /// Explains default tiers that the objective of a workflow puts out of reach.
+    fn default_tiers(&self) {
+        if self.config.symptoms.is_some() {
+            return;
+        }
+        for (workflow, cursor) in self.config.workflows.iter().zip(self.root.tables("workflows")) {
+            let Some(slo) = &workflow.slo else { continue };
+            let out: Vec<&str> =
+                DEFAULT_BURNS.iter().filter(|(_, burn)| !rules::burn_can_exceed(burn, slo)).map(|(name, _)| *name).collect();
+            if !out.is_empty() {
+                let message = format!("at slo {slo} even a total failure burns too slowly for {}; they can't fire", out.join(" and "));
+                self.report.warn(cursor.place("slo"), message);
+            }
+        }
+    }
+
+    /// Warns of what is defined and never used.
+    fn unused(&self) {
+        for (digest, cursor) in self.root.named(Defined::Digest.section()) {
+            let used = self.config.routes.iter().any(|r| r.digest.keys().any(|d| d.as_str() == digest));
+            if !used {
+                self.report.warn(cursor.at, format!("no route puts anything into digest {digest:?}"));
+            }
+        }
+        let calendars = names(self.root.table, Defined::Calendar.section());
+        for calendar in calendars {
+            let used = self.config.digests.values().any(|d| d.calendar.as_ref().is_some_and(|c| c.as_str() == calendar));
+            let at = self.root.node("calendars").and_then(Node::table).and_then(|t| t.entry(calendar)).map(|e| e.node.at);
+            if !used {
+                self.report.warn(at.unwrap_or(self.root.at), format!("no digest keeps to calendar {calendar:?}"));
+            }
+        }
+        if !effect::acts("web.auth") && !self.config.http.listen.ip().is_loopback() {
+            self.report.error(self.root.inside("http").place("listen"), super::OPEN_WITHOUT_AUTH);
+        }
+    }
+}
+
+const LAST_ROUTE: &str =
+    "add a last route with an empty match, so that each failure reaches somebody: name = \"everything\", match = {}";
+
+/// The page and ticket tiers of the contract.
+const DEFAULT_BURNS: [(&str, &str); 4] =
+    [("page_fast", "14.4"), ("page_slow", "6"), ("ticket_fast", "3"), ("ticket_slow", "1")];
+
+/// Whether all that `later` fits, `earlier` fits too. Says no when in doubt.
+fn swallows(earlier: &Matcher, later: &Matcher) -> bool {
+    earlier.keys().all(|(key, outer)| {
+        later.globs(key).is_some_and(|inner| inner.iter().all(|i| outer.iter().any(|o| covers(o, i))))
+    })
+}
+
+/// Whether a matcher can fit events of a workflow.
+fn may_fit(matcher: &Matcher, workflow: &Workflow) -> bool {
+    matcher.keys().all(|(key, globs)| match key {
+        MatchKey::Workflow => globs.iter().any(|g| g.matches(workflow.name.as_str()) || workflow.name.matches(g.as_str())),
+        MatchKey::Domain => globs.iter().any(|g| g.matches(workflow.domain.as_str())),
+        MatchKey::Class | MatchKey::Step | MatchKey::Downstream | MatchKey::Label(_) => true,
+    })
+}
