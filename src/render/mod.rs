@@ -7,6 +7,9 @@ mod engine;
 mod escape;
 mod lint;
 mod mail;
+mod operator_view;
+mod page_facts;
+mod page_view;
 mod plain;
 pub mod plot;
 mod slack;
@@ -17,3 +20,8 @@ pub use content::{Content, InlineImage, MailContent, SlackMessage};
 pub use engine::{MailFrame, Rendered, Renderer};
 pub use escape::web_address;
 pub use lint::{Sample, TemplateProblem};
+pub use operator_view::{OperatorFacts, OperatorView};
+pub use page_facts::{Acknowledgement, FailureSample, NextEscalation, PageFacts, PageKind, PagedWorkflow, Resolution};
+pub use page_view::{
+    AcknowledgedView, CountsView, ErrorView, LinkView, PageView, PagedWorkflowView, ResolutionView, TextView,
+};
