@@ -38,11 +38,9 @@ impl Calendar {
     pub fn next_open(&self, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let today = wall::reading(at, self.timezone).date();
         let last = today + OPENING_SEARCH_MAX;
-        let mut ahead = self.spans_from(today).take_while(|(date, _)| *date <= last).filter(|(_, span)| span.1 > at);
-        let (date, first) = ahead.next()?;
-        // Spans of one date may overlap, and a night of the day before may still run.
-        let rest = ahead.take_while(|(other, _)| *other <= date + TimeDelta::days(1));
-        Some(rest.fold(first.0, |start, (_, span)| start.min(span.0)).max(at))
+        let mut ahead = self.spans_from(today).take_while(|(date, _)| *date <= last);
+        // Spans come in the order of their starts.
+        ahead.find(|(_, span)| span.1 > at).map(|(_, span)| span.0.max(at))
     }
 
     /// Open time within `[from, to)`, in order, with no two spans that touch.
