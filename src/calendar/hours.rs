@@ -143,3 +143,76 @@ fn parse_time(text: &str) -> Option<u16> {
     let (hour, minute) = (digits(hour, &[1, 2])??, digits(minute, &[2])??);
     (minute < 60 && hour * 60 + minute <= DAY).then_some(hour * 60 + minute)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(entries: &[(&str, &[&str])]) -> Result<WeekHours, Vec<HoursError>> {
+        let owned = |(key, spans): &(&str, &[&str])| (key.to_string(), spans.iter().map(ToString::to_string).collect());
+        WeekHours::parse(&entries.iter().map(owned).collect::<Vec<_>>())
+    }
+
+    /// Hours per weekday as `start-end` in minutes, from Monday.
+    fn minutes(entries: &[(&str, &[&str])]) -> Vec<Vec<(u16, u16)>> {
+        let days = parse(entries).unwrap().days;
+        days.iter().map(|spans| spans.iter().map(|span| (span.start, span.end)).collect()).collect()
+    }
+
+    #[test]
+    fn keys_are_days_ranges_that_may_wrap_and_lists() {
+        let open =
+            |entries: &[(&str, &[&str])]| -> Vec<bool> { minutes(entries).iter().map(|day| !day.is_empty()).collect() };
+        let day = &["09:00-17:00"][..];
+        let (t, f) = (true, false);
+        assert_eq!(open(&[("mon", day)]), [t, f, f, f, f, f, f]);
+        assert_eq!(open(&[("mon-fri", day)]), [t, t, t, t, t, f, f]);
+        assert_eq!(open(&[("fri-mon", day)]), [t, f, f, f, t, t, t]);
+        assert_eq!(open(&[("SAT, sun", day)]), [f, f, f, f, f, t, t]);
+        assert_eq!(open(&[("mon,wed-thu", day), ("sat", &[])]), [t, f, t, t, f, f, f]);
+        assert_eq!(open(&[("wed-wed", day)]), [f, f, t, f, f, f, f]);
+    }
+
+    #[test]
+    fn a_span_over_midnight_belongs_to_its_first_day_and_24_00_is_an_end() {
+        let monday = |spans: &[&str]| minutes(&[("mon", spans)])[0].clone();
+        assert_eq!(monday(&["22:00-06:00"]), [(22 * 60, 30 * 60)]);
+        assert_eq!(monday(&["00:00-24:00"]), [(0, 24 * 60)]);
+        assert_eq!(monday(&["18:00-00:00"]), [(18 * 60, 24 * 60)]);
+        assert_eq!(monday(&["14:00-18:00", "9:30 - 12:00"]), [(570, 720), (840, 1080)]);
+    }
+
+    #[test]
+    fn what_can_not_be_read_is_named_all_at_once() {
+        let errors = parse(&[
+            ("mno-fri", &["09:00-17:00"]),
+            ("monday", &["09:00-09:00", "9-17", "09:60-10:00", "24:01-02:00", "24:00-02:00", "15:00"]),
+            ("weekend", &[]),
+            ("tue-thu", &["09:00-17:00"]),
+            ("wed", &["09:00-17:00"]),
+        ])
+        .unwrap_err();
+        let said: Vec<_> = errors.iter().map(|e| format!("{} | {e}", e.value)).collect();
+        assert_eq!(
+            said,
+            [
+                "mno-fri | `mno` is no day of the week; did you mean `mon`?",
+                "09:00-09:00 | equal start and end; write \"00:00-24:00\" for the whole day",
+                "9-17 | hours are written as \"HH:MM-HH:MM\"",
+                "09:60-10:00 | hours are written as \"HH:MM-HH:MM\"",
+                "24:01-02:00 | hours are written as \"HH:MM-HH:MM\"",
+                "24:00-02:00 | 24:00 is an end only; write 00:00 of the next day",
+                "15:00 | hours are written as \"HH:MM-HH:MM\"",
+                "monday | `monday` is no day of the week; did you mean `mon`?",
+                "weekend | `weekend` is no day of the week; write mon, tue, wed, thu, fri, sat or sun",
+                "wed | wed is given twice, by `tue-thu` and by `wed`",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_week_without_hours_is_refused() {
+        assert_eq!(parse(&[]).unwrap_err().len(), 1);
+        assert_eq!(parse(&[("mon", &[])]).unwrap_err()[0].message, "no open hours in the whole week");
+    }
+}

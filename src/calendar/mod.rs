@@ -5,7 +5,6 @@
 //! wall reads it or later. A time that the clocks skip is the end of the gap; a time that they repeat is its first
 //! pass. Dates are always walked as dates, never by adding 24 h.
 
-mod cron_field;
 mod hours;
 mod office;
 mod schedule;

@@ -3,10 +3,14 @@
 //! The `cron` crate is asked one thing only: which wall-clock time matches next, or before. It is never given a zone,
 //! because it skips what falls into a gap and can answer with an instant of the past in a repeated hour.
 
-use super::cron_field::{DAY_OF_MONTH, DAY_OF_WEEK, Field, HOUR, MINUTE, MONTH, WEEKDAYS, parse_field};
+mod field;
+#[cfg(test)]
+mod tests;
+
 use super::wall;
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
+use field::{DAY_OF_MONTH, DAY_OF_WEEK, Field, HOUR, MINUTE, MONTH, WEEKDAYS, parse_field};
 use std::str::FromStr;
 
 /// A 5-field POSIX cron line or `@hourly` and the like.

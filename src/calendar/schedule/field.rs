@@ -1,7 +1,7 @@
 //! One field of a cron line: from its text to the set of values that it names. What the five together mean is
-//! `schedule`'s.
+//! said in `mod.rs`.
 
-use super::schedule::ScheduleError;
+use super::ScheduleError;
 
 /// What is known of each of the five fields.
 #[derive(Debug)]
@@ -62,7 +62,8 @@ fn parse_element(kind: &FieldKind, element: &str) -> Result<u64, String> {
     match range.split_once('-') {
         Some((from, to)) => Ok(range_bits(kind, parse_value(kind, from)?, parse_value(kind, to)?, step)),
         None if element.contains('/') => {
-            Err(format!("a step needs a range: write `{range}-{}/{step}` or `*/{step}`", kind.max))
+            let from = parse_value(kind, range)?;
+            Err(format!("a step needs a range: write `{from}-{}/{step}` or `*/{step}`", kind.max))
         }
         None => parse_value(kind, range).map(|value| bits_of([kind.canonical(value)])),
     }
@@ -118,9 +119,8 @@ fn refusal(kind: &FieldKind, text: &str) -> String {
         [first, .., last] => format!("{} to {} or {first} to {last}", kind.min, kind.highest()),
         _ => format!("{} to {}", kind.min, kind.highest()),
     };
-    if text.contains(['?', 'L', 'W', '#', 'l', 'w']) && parse_number(text).is_none() && kind.names.is_empty()
-        || text.contains(['?', '#'])
-    {
+    let quartz = kind.names.is_empty() && text.ends_with(['L', 'W', 'l', 'w']);
+    if quartz || text.contains(['?', '#']) {
         return format!("`{text}` is not POSIX cron; write {allowed}, or `*`");
     }
     if text.is_empty() {
