@@ -159,8 +159,11 @@ impl Settlement {
         }
     }
 
-    /// Whether the fallback is to be told instead: never when it may be told twice without need.
+    /// Whether the fallback is to be told instead. A test is of one receiver, and a digest prefers none to double.
     pub fn wants_fallback(&self, kind: MessageKind) -> bool {
+        if kind == MessageKind::Test {
+            return false;
+        }
         match self {
             Self::Dead { reason, .. } => match reason {
                 DeadReason::ReceiverBroken | DeadReason::Refused | DeadReason::GaveUp | DeadReason::UnknownReceiver => {
