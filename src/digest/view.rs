@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// A digest, composed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DigestView {
     /// Its name in config.
     pub digest: String,
@@ -17,6 +17,8 @@ pub struct DigestView {
     pub number: i64,
     /// Who reads it.
     pub receiver: String,
+    /// One line for notifications: "#216 Daily digest: Nothing needs you. 3 things to look at."
+    pub notice: String,
     /// Local date of the end of the window: `Wed 18 Nov 2026`.
     pub date: String,
     /// The same without the year, for subjects.
@@ -113,7 +115,7 @@ pub struct Section<T> {
 }
 
 /// The window, written out.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct WindowView {
     /// RFC 3339, UTC.
     pub start: String,
@@ -126,7 +128,7 @@ pub struct WindowView {
 }
 
 /// The top of a digest.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Headline {
     /// "Nothing needs you. 3 things to look at."
     pub verdict: String,
@@ -139,7 +141,7 @@ pub struct Headline {
 }
 
 /// A named address.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Link {
     /// What opens.
     pub text: String,
@@ -161,7 +163,7 @@ pub struct Contact {
 }
 
 /// An incident that was paged.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PageItem {
     /// "14 orders have not reached hubspot for 1 h 12 min", without full stop.
     pub text: String,
@@ -175,7 +177,7 @@ pub struct PageItem {
 }
 
 /// Something to look at.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct UrgentItem {
     /// 1, 2, 3 …
     pub rank: usize,
@@ -193,7 +195,7 @@ pub struct UrgentItem {
 }
 
 /// Something to do, and the number that it follows from.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ActionItem {
     /// "Check the credentials and the quota at clearbit.", with full stop.
     pub text: String,
@@ -214,7 +216,7 @@ pub struct Causes {
 }
 
 /// A cause with a line of its own.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CauseItem {
     /// `NEW`, `REGRESSED` or empty.
     pub mark: String,
@@ -249,7 +251,7 @@ pub struct Numbers {
 }
 
 /// A number with its name.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Tile {
     /// "Dead letters open"
     pub label: String,
@@ -308,7 +310,7 @@ pub struct Plot {
 }
 
 /// A label of a time axis.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PlotLabel {
     /// "14:00"
     pub text: String,
@@ -317,7 +319,7 @@ pub struct PlotLabel {
 }
 
 /// A band of the plot of failures.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LegendItem {
     /// `■`
     pub symbol: String,
@@ -330,7 +332,7 @@ pub struct LegendItem {
 }
 
 /// Failures of one class.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ClassBar {
     /// "rate limited"
     pub class: String,
@@ -356,7 +358,7 @@ pub struct Heat {
 }
 
 /// A weekday of the heat map.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct HeatRow {
     /// "Mon"
     pub day: String,
@@ -412,7 +414,7 @@ pub struct WorkflowRow {
 }
 
 /// Open dead letters of one cause.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LetterItem {
     /// Age of the oldest: "26 h".
     pub age: String,
@@ -443,7 +445,7 @@ pub struct Recoveries {
 }
 
 /// One strategy.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RecoveryRow {
     /// "Retry"
     pub strategy: String,
@@ -467,7 +469,7 @@ pub struct Heard {
 }
 
 /// A sentence whose first words stand out.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Note {
     /// The first words: "Silence S-7".
     pub lead: String,
@@ -489,7 +491,7 @@ pub struct Patterns {
 }
 
 /// One downstream.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DownstreamRow {
     /// Its name.
     pub downstream: String,
@@ -504,7 +506,7 @@ pub struct DownstreamRow {
 }
 
 /// One class of failures of language models.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LlmRow {
     /// "LLM refusal"
     pub class: String,
@@ -538,7 +540,7 @@ pub struct Footer {
 }
 
 /// A row of the balance.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FooterRow {
     /// "Silenced by S-7"
     pub label: String,

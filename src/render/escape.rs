@@ -1,0 +1,263 @@
+//! Makes a view safe for a channel before any template sees it, so that no template can switch escaping off.
+//! How blocks and mails are put together is not decided here.
+
+use super::words::{cut_mark, is_line_break, one_line, split_mark};
+use serde_json::{Map, Value};
+
+/// What a template writes, and so what its data must not be able to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Flavour {
+    /// mrkdwn: `&`, `<` and `>` are entities; data can't mention, link or format.
+    Slack,
+    /// Markup of a mail.
+    Html,
+    /// Plain text of a mail or a file.
+    Text,
+    /// Subject of a mail: one line.
+    Subject,
+}
+
+impl Flavour {
+    pub(super) const ALL: [Self; 4] = [Self::Slack, Self::Subject, Self::Text, Self::Html];
+
+    /// The file of a template folder that writes it.
+    pub(super) fn file(self) -> &'static str {
+        match self {
+            Self::Slack => "slack.hbs",
+            Self::Html => "html.hbs",
+            Self::Text => "text.hbs",
+            Self::Subject => "subject.hbs",
+        }
+    }
+
+    /// Characters that one value may take once escaped; what is over is cut, and said.
+    fn value_max(self) -> usize {
+        match self {
+            Self::Slack => 700,
+            Self::Html | Self::Text => 4_000,
+            Self::Subject => 200,
+        }
+    }
+
+    /// Whether line breaks of the value under `key` stay. Names that end in `_lines` are drawings of ours: tables, bars.
+    fn keeps_lines(self, key: &str) -> bool {
+        let sample = matches!(key, "message" | "sample" | "stack" | "note");
+        match self {
+            Self::Slack => key.ends_with("_lines"),
+            Self::Html | Self::Text => key.ends_with("_lines") || sample,
+            Self::Subject => false,
+        }
+    }
+}
+
+const ZERO_WIDTH: char = '\u{200b}';
+
+/// The view with every string, and every name that data could have chosen, escaped for `flavour`.
+pub(super) fn escape_view(view: &Value, flavour: Flavour) -> Value {
+    escape_value(view, "", flavour)
+}
+
+fn escape_value(value: &Value, key: &str, flavour: Flavour) -> Value {
+    match value {
+        Value::String(text) if is_address(key) => Value::String(escape_address(text, flavour)),
+        Value::String(text) => Value::String(escape_text(text, key, flavour)),
+        Value::Array(items) => Value::Array(items.iter().map(|item| escape_value(item, key, flavour)).collect()),
+        Value::Object(fields) => {
+            let escaped = fields.iter().map(|(k, v)| (escape_text(k, "", flavour), escape_value(v, k, flavour)));
+            Value::Object(escaped.collect::<Map<_, _>>())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+/// Names under which a view keeps web addresses.
+fn is_address(key: &str) -> bool {
+    key == "url" || key == "runbook" || key.ends_with("_url")
+}
+
+fn escape_text(text: &str, key: &str, flavour: Flavour) -> String {
+    let clean = if flavour.keeps_lines(key) { tidy_lines(text) } else { one_line(text) };
+    // Drawings are as large as their maker wants; the packing of the channel cuts them.
+    let max = if key.ends_with("_lines") { usize::MAX } else { flavour.value_max() };
+    let escaped = cut_escaped(&clean, max, flavour);
+    match flavour {
+        Flavour::Slack => defuse(&escaped),
+        Flavour::Html | Flavour::Text | Flavour::Subject => escaped,
+    }
+}
+
+/// Keeps line breaks and blanks, drops every other control character.
+fn tidy_lines(text: &str) -> String {
+    let text = text.replace("\r\n", "\n");
+    let tidy = text.chars().map(|c| match c {
+        '\n' => '\n',
+        c if is_line_break(c) => '\n',
+        c if c.is_control() => ' ',
+        c => c,
+    });
+    tidy.collect::<String>().trim_matches('\n').to_owned()
+}
+
+/// Escapes as many characters as fit in `max` once escaped, then says how many did not.
+fn cut_escaped(text: &str, max: usize, flavour: Flavour) -> String {
+    let (body, cut_before) = split_mark(text);
+    let (mut out, mut length, mut kept) = (String::new(), 0, 0);
+    for (i, c) in body.char_indices() {
+        let before = out.len();
+        push_escaped(&mut out, c, body, i, flavour);
+        length += out[before..].chars().count();
+        if length > max {
+            out.truncate(before);
+            let gone = body.chars().count() - kept;
+            out.truncate(out.trim_end().len());
+            out.push_str(&cut_mark(gone as u64 + cut_before));
+            return out;
+        }
+        kept += 1;
+    }
+    if cut_before > 0 {
+        out.push_str(&cut_mark(cut_before));
+    }
+    out
+}
+
+fn push_escaped(out: &mut String, c: char, text: &str, i: usize, flavour: Flavour) {
+    match (flavour, c) {
+        (Flavour::Slack | Flavour::Html, '&') => out.push_str("&amp;"),
+        (Flavour::Slack | Flavour::Html, '<') => out.push_str("&lt;"),
+        (Flavour::Slack | Flavour::Html, '>') => out.push_str("&gt;"),
+        (Flavour::Html, '"') => out.push_str("&quot;"),
+        (Flavour::Html, '\'') => out.push_str("&#39;"),
+        (Flavour::Slack, '`') => out.push('\''),
+        (Flavour::Slack, '*' | '_' | '~') if could_format(text, i, c) => {
+            // Readers differ in whether a zero-width space counts as a letter or as a blank; one on each side holds for both.
+            out.push(ZERO_WIDTH);
+            out.push(c);
+            out.push(ZERO_WIDTH);
+        }
+        (Flavour::Slack | Flavour::Html | Flavour::Text | Flavour::Subject, c) => out.push(c),
+    }
+}
+
+/// Slack takes `*`, `_` and `~` as format only where a word begins or ends; `snake_case` stays as it is.
+fn could_format(text: &str, i: usize, mark: char) -> bool {
+    let before = text[..i].chars().next_back();
+    let after = text[i + mark.len_utf8()..].chars().next();
+    let in_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    !(in_word(before) && in_word(after))
+}
+
+/// Keeps a value from being read as a header, small print, divider, field or quote at the start of a line.
+fn defuse(escaped: &str) -> String {
+    let lines = escaped.split('\n').map(|line| match starts_markup(line.trim_start()) {
+        true => format!("{ZERO_WIDTH}{line}"),
+        false => line.to_owned(),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn starts_markup(line: &str) -> bool {
+    let title = line.strip_prefix('-').unwrap_or(line).strip_prefix('#');
+    let is_title = title.is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
+    let is_divider = !line.is_empty() && line.chars().all(|c| c == '-');
+    is_title || is_divider || line.starts_with('|') || line.starts_with("&gt;")
+}
+
+/// A web address that can stand in a link of the channel; empty when it is none.
+fn escape_address(address: &str, flavour: Flavour) -> String {
+    let Some(safe) = web_address(address) else { return String::new() };
+    match flavour {
+        Flavour::Slack | Flavour::Html => safe.replace('&', "&amp;"),
+        Flavour::Text | Flavour::Subject => safe,
+    }
+}
+
+/// The address when it is http(s), with what could end a link or a line percent-encoded; none for anything else.
+pub fn web_address(address: &str) -> Option<String> {
+    let address = address.trim();
+    let lower = address.get(..8).unwrap_or(address).to_ascii_lowercase();
+    if !(lower.starts_with("http://") || lower.starts_with("https://")) || address.len() > 2_000 {
+        return None;
+    }
+    url::Url::parse(address).ok()?;
+    let mut safe = String::new();
+    for c in address.chars() {
+        let unsafe_here = c.is_control() || c.is_whitespace() || "<>|\"'`\\^{}*~\u{200b}".contains(c);
+        match unsafe_here {
+            true => c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| safe.push_str(&format!("%{byte:02X}"))),
+            false => safe.push(c),
+        }
+    }
+    Some(safe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn slack(text: &str) -> String {
+        escape_text(text, "item", Flavour::Slack)
+    }
+
+    #[test]
+    fn slack_data_can_not_mention_or_link() {
+        assert_eq!(slack("<!here> <@U1> & <http://x|y>"), "&lt;!here&gt; &lt;@U1&gt; &amp; &lt;http://x|y&gt;");
+    }
+
+    #[test]
+    fn slack_data_can_not_format() {
+        assert_eq!(slack("`x` snake_case 2*3"), "'x' snake_case 2*3");
+        assert_eq!(slack("*b*"), "\u{200b}*\u{200b}b\u{200b}*\u{200b}");
+    }
+
+    #[test]
+    fn slack_data_can_not_start_a_header_divider_or_quote() {
+        for text in ["# x", "#", "-# x", "---", "-", "| x", "> x", "  # x"] {
+            assert!(slack(text).starts_with('\u{200b}'), "{text}");
+        }
+        assert_eq!(slack("#212"), "#212");
+    }
+
+    #[test]
+    fn slack_data_is_one_line_but_drawings_keep_theirs() {
+        assert_eq!(slack("a\r\nb\u{7}c"), "a b c");
+        assert_eq!(escape_text("a  b\n--- ", "table_lines", Flavour::Slack), "a  b\n--- ");
+        assert_eq!(escape_text("a\n---", "table_lines", Flavour::Slack), "a\n\u{200b}---");
+    }
+
+    #[test]
+    fn names_chosen_by_data_are_escaped_too() {
+        let out = escape_view(&json!({"links": {"<!here>": "x"}}), Flavour::Slack);
+        assert_eq!(out, json!({"links": {"&lt;!here&gt;": "x"}}));
+    }
+
+    #[test]
+    fn html_is_escaped() {
+        assert_eq!(escape_text("<b a=\"'\">&", "item", Flavour::Html), "&lt;b a=&quot;&#39;&quot;&gt;&amp;");
+    }
+
+    #[test]
+    fn samples_keep_their_lines_in_mail_and_not_in_subjects() {
+        assert_eq!(escape_text("a\r\nb\u{7}", "message", Flavour::Text), "a\nb ");
+        assert_eq!(escape_text("a\r\nBcc: b", "message", Flavour::Subject), "a Bcc: b");
+    }
+
+    #[test]
+    fn a_value_is_cut_by_its_escaped_length_and_never_inside_an_entity() {
+        let out = slack(&"&".repeat(1000));
+        assert_eq!(out, format!("{}… (860 more characters)", "&amp;".repeat(140)));
+    }
+
+    #[test]
+    fn addresses_are_http_and_can_not_end_their_link() {
+        assert_eq!(web_address("javascript:alert(1)"), None);
+        assert_eq!(web_address("https://"), None);
+        assert_eq!(web_address("undefined"), None);
+        assert_eq!(web_address("https://x/a|b>c<d e\n"), Some("https://x/a%7Cb%3Ec%3Cd%20e".to_owned()));
+        let view = json!({"links": [{"name": "n8n", "url": "https://x/?a=1&b=2"}], "runbook": "file:///etc/passwd"});
+        let out = escape_view(&view, Flavour::Slack);
+        assert_eq!(out["links"][0]["url"], "https://x/?a=1&amp;b=2");
+        assert_eq!(out["runbook"], "");
+    }
+}

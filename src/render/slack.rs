@@ -1,0 +1,265 @@
+//! Packs mrkdwn text that a template wrote into Slack blocks that Slack accepts. Limits hold for what is sent, that is
+//! after escaping. What the lines say, and that data in them is escaped, is settled before.
+//!
+//! ```text
+//! ---            a divider
+//! # text         a header
+//! -# text        small print
+//! | text         a field; a paragraph of such lines is shown in two columns
+//! ``` … ```      kept in one piece, and always closed
+//! anything else  a paragraph; a blank line ends it
+//! ```
+
+use super::content::SlackMessage;
+use super::words;
+use serde_json::{Value, json};
+
+const BLOCKS_MAX: usize = 50;
+/// Paragraphs are sections of their own up to so many blocks, and share sections beyond.
+const BLOCKS_AIRY: usize = 44;
+const SECTION_MAX: usize = 3_000;
+const HEADER_MAX: usize = 150;
+const FIELD_MAX: usize = 2_000;
+const FIELDS_MAX: usize = 10;
+const CONTEXT_MAX: usize = 2_000;
+const TOTAL_MAX: usize = 11_900;
+const TEXT_MAX: usize = 300;
+const FENCE: &str = "```";
+
+/// A block before it is written as JSON; texts are within their limits.
+#[derive(Clone, Debug, PartialEq)]
+enum Block {
+    Header(String),
+    Section(String),
+    Fields(Vec<String>),
+    Context(String),
+    Divider,
+}
+
+/// The message for `rendered`, with `notice` as its fallback text when there is one. Both are escaped already.
+pub(super) fn pack(rendered: &str, notice: &str) -> SlackMessage {
+    let blocks = limit(air(parse(rendered)));
+    let text = match cut_line(&words::one_line(notice), TEXT_MAX) {
+        empty if empty.is_empty() => fallback(&blocks),
+        notice => notice,
+    };
+    SlackMessage { text, blocks: blocks.iter().map(Block::to_json).collect() }
+}
+
+fn fallback(blocks: &[Block]) -> String {
+    let first = blocks.iter().find_map(|block| match block {
+        Block::Header(text) | Block::Section(text) | Block::Context(text) => Some(text.as_str()),
+        Block::Fields(fields) => fields.first().map(String::as_str),
+        Block::Divider => None,
+    });
+    let line = first.and_then(|text| text.lines().next()).unwrap_or("Matins");
+    cut_line(&line.replace(FENCE, ""), TEXT_MAX)
+}
+
+fn parse(rendered: &str) -> Vec<Block> {
+    let (mut blocks, mut paragraph, mut in_fence) = (Vec::new(), Vec::new(), false);
+    for line in rendered.lines().flat_map(split_fence) {
+        let line = if in_fence { line.trim_end() } else { line.trim() };
+        let single = if in_fence { None } else { single_line_block(line) };
+        match single {
+            Some(single) => {
+                end_paragraph(&mut blocks, &mut paragraph);
+                blocks.extend(single);
+            }
+            None if line.is_empty() && !in_fence => end_paragraph(&mut blocks, &mut paragraph),
+            None => paragraph.push(line),
+        }
+        in_fence ^= line == FENCE;
+    }
+    if in_fence {
+        paragraph.push(FENCE);
+    }
+    end_paragraph(&mut blocks, &mut paragraph);
+    blocks
+}
+
+/// Puts a fence that opens or closes on a line of its own, so that a cut never meets half of a pair.
+fn split_fence(line: &str) -> Vec<&str> {
+    if line.matches(FENCE).count().is_multiple_of(2) {
+        return vec![line];
+    }
+    let Some((before, after)) = line.split_once(FENCE) else { return vec![line] };
+    let parts = [before, FENCE, after].into_iter().filter(|part| !part.trim().is_empty());
+    // What follows holds whole pairs only, and may hold none: a pair on the line of an opening fence is no code of ours.
+    parts.flat_map(|part| if part == FENCE { vec![part] } else { part.split(FENCE).collect() }).collect()
+}
+
+fn single_line_block(line: &str) -> Option<Vec<Block>> {
+    if line == "---" {
+        return Some(vec![Block::Divider]);
+    }
+    if let Some(small) = line.strip_prefix("-# ") {
+        return Some(some_text(small).map(|t| Block::Context(cut_line(t, CONTEXT_MAX))).into_iter().collect());
+    }
+    let title = some_text(line.strip_prefix("# ")?);
+    Some(title.map(header).unwrap_or_default())
+}
+
+/// A header, and the whole sentence below it when the header has no room for it.
+fn header(title: &str) -> Vec<Block> {
+    let title = title.replace('`', "'");
+    if width(&title) <= HEADER_MAX {
+        return vec![Block::Header(title)];
+    }
+    let short = format!("{}…", prefix(&title, HEADER_MAX - 1).trim_end());
+    vec![Block::Header(short), Block::Section(cut_line(&title, SECTION_MAX))]
+}
+
+fn some_text(text: &str) -> Option<&str> {
+    Some(text.trim()).filter(|t| !t.is_empty())
+}
+
+fn end_paragraph(blocks: &mut Vec<Block>, lines: &mut Vec<&str>) {
+    let lines = std::mem::take(lines);
+    if lines.is_empty() {
+        return;
+    }
+    let fields: Option<Vec<String>> =
+        lines.iter().map(|l| l.strip_prefix("| ").and_then(some_text).map(|t| cut_line(t, FIELD_MAX))).collect();
+    match fields {
+        Some(fields) => blocks.extend(fields.chunks(FIELDS_MAX).map(|few| Block::Fields(few.to_vec()))),
+        None => blocks.extend(sections(&lines).into_iter().map(Block::Section)),
+    }
+}
+
+/// Fills sections line by line; a fence that goes over the edge is closed and opened again.
+fn sections(lines: &[&str]) -> Vec<String> {
+    let (mut done, mut open, mut in_fence) = (Vec::new(), String::new(), false);
+    let room = SECTION_MAX - 2 * FENCE.len() - 2;
+    for line in lines {
+        let line = cut_line(line, room - FENCE.len());
+        if !open.is_empty() && width(&open) + 1 + width(&line) > room {
+            if in_fence {
+                open.push('\n');
+                open.push_str(FENCE);
+            }
+            done.push(std::mem::take(&mut open));
+            if in_fence {
+                open.push_str(FENCE);
+            }
+        }
+        if !open.is_empty() {
+            open.push('\n');
+        }
+        open.push_str(&line);
+        in_fence ^= line == FENCE;
+    }
+    done.push(open);
+    done.retain(|text| text.contains(|c: char| !c.is_whitespace() && c != '`'));
+    done
+}
+
+/// Lets neighbouring sections share one block when there are too many blocks.
+fn air(blocks: Vec<Block>) -> Vec<Block> {
+    if blocks.len() <= BLOCKS_AIRY {
+        return blocks;
+    }
+    let mut packed: Vec<Block> = Vec::new();
+    for block in blocks {
+        match (packed.last_mut(), block) {
+            (Some(Block::Section(open)), Block::Section(next)) if width(open) + 2 + width(&next) <= SECTION_MAX => {
+                open.push_str("\n\n");
+                open.push_str(&next);
+            }
+            (Some(_) | None, block) => packed.push(block),
+        }
+    }
+    packed
+}
+
+/// Drops what has no room from the end, keeps the small print that closes the message, and says how much was dropped.
+fn limit(mut blocks: Vec<Block>) -> Vec<Block> {
+    let is_context = |block: &Block| matches!(block, Block::Context(_));
+    let closing = blocks.iter().rev().take_while(|b| is_context(b)).count().min(3);
+    let closing = blocks.split_off(blocks.len() - closing);
+    let room = TOTAL_MAX - closing.iter().map(Block::size).sum::<usize>();
+    let mut dropped = 0;
+    while blocks.iter().map(Block::size).sum::<usize>() + 120 > room || blocks.len() + closing.len() + 1 > BLOCKS_MAX {
+        let Some(last) = blocks.pop() else { break };
+        dropped += last.lines();
+    }
+    if dropped > 0 {
+        while blocks.last() == Some(&Block::Divider) {
+            blocks.pop();
+        }
+        blocks.push(Block::Context(format!("And {} that had no room here.", words::noun(dropped, "more line"))));
+    }
+    blocks.extend(closing);
+    blocks
+}
+
+impl Block {
+    fn to_json(&self) -> Value {
+        let mrkdwn = |text: &str| json!({"type": "mrkdwn", "text": text, "verbatim": true});
+        match self {
+            Self::Header(text) => {
+                json!({"type": "header", "text": {"type": "plain_text", "text": text, "emoji": false}})
+            }
+            Self::Section(text) => json!({"type": "section", "text": mrkdwn(text)}),
+            Self::Fields(fields) => {
+                json!({"type": "section", "fields": fields.iter().map(|f| mrkdwn(f)).collect::<Vec<_>>()})
+            }
+            Self::Context(text) => json!({"type": "context", "elements": [mrkdwn(text)]}),
+            Self::Divider => json!({"type": "divider"}),
+        }
+    }
+
+    /// Characters that it adds to the message, names of types included.
+    fn size(&self) -> usize {
+        match self {
+            Self::Header(text) | Self::Section(text) | Self::Context(text) => width(text) + 20,
+            Self::Fields(fields) => fields.iter().map(|f| width(f) + 10).sum::<usize>() + 10,
+            Self::Divider => 10,
+        }
+    }
+
+    fn lines(&self) -> u64 {
+        match self {
+            Self::Header(text) | Self::Section(text) | Self::Context(text) => {
+                text.lines().filter(|l| !l.is_empty() && *l != FENCE).count() as u64
+            }
+            Self::Fields(fields) => fields.len() as u64,
+            Self::Divider => 0,
+        }
+    }
+}
+
+/// Length as the strictest reader counts it: UTF-16 units, never fewer than characters.
+fn width(text: &str) -> usize {
+    text.encode_utf16().count()
+}
+
+/// A line of at most `max`: what is over is cut before an entity, link or code that it would break, and said.
+fn cut_line(line: &str, max: usize) -> String {
+    if width(line) <= max {
+        return line.to_owned();
+    }
+    let mut kept = prefix(line, max.saturating_sub(50));
+    // A code span or fence that was cut through goes as a whole: an odd tick would open one.
+    while kept.matches('`').count() % 2 == 1 || kept.matches(FENCE).count() % 2 == 1 {
+        kept = kept.rfind('`').map_or("", |at| kept[..at].trim_end_matches('`'));
+    }
+    kept = kept.trim_end();
+    let gone = (line.chars().count() - kept.chars().count()) as u64;
+    format!("{kept}… (cut; {} left out)", words::noun(gone, "character"))
+}
+
+/// The longest start of `text` within `max` that ends neither in an entity nor in a link.
+fn prefix(text: &str, max: usize) -> &str {
+    let mut used = 0;
+    let end = text.char_indices().find(|(_, c)| {
+        used += c.len_utf16();
+        used > max
+    });
+    let Some((end, _)) = end else { return text };
+    let kept = &text[..end];
+    let open_link = kept.rfind('<').filter(|at| !kept[*at..].contains('>'));
+    let open_entity = kept.rfind('&').filter(|at| !kept[*at..].contains(';') && text[*at..].contains(';'));
+    let end = [open_link, open_entity].into_iter().flatten().min().unwrap_or(end);
+    &kept[..end]
+}
