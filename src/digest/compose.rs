@@ -62,9 +62,12 @@ pub fn compose(input: &DigestInput) -> DigestView {
     let attention = Attention::new(&tally);
     let (fingerprints, listed) = list_causes(&tally, form);
     let counts = tally.counts(&listed);
+    let title = format!("{} digest", sentence_case(&words::one_line(input.digest.as_str())));
+    let headline = attention.headline(write_lede(&tally, form, attention.is_quiet()));
     DigestView {
         digest: input.digest.to_string(),
-        title: format!("{} digest", sentence_case(&words::one_line(input.digest.as_str()))),
+        notice: format!("#{} {title}: {}", input.number, headline.verdict),
+        title,
         number: input.number,
         receiver: input.receiver.clone(),
         date: words::date_with_year(tally.end_at(), input.zone),
@@ -72,7 +75,7 @@ pub fn compose(input: &DigestInput) -> DigestView {
         window: write_window(input),
         late: input.late.as_ref().map(|late| write_late(&tally, late)).unwrap_or_default(),
         incomplete: input.incomplete.as_ref().map(|why| format!("Incomplete: {why}.")).unwrap_or_default(),
-        headline: attention.headline(write_lede(&tally, form, attention.is_quiet())),
+        headline,
         actions: list_actions(&tally, form),
         numbers: list_numbers(&tally, form),
         plot: draw_up(&tally, form),

@@ -20,8 +20,8 @@ pub struct Window {
 
 impl Window {
     /// How long it is, in seconds; a window is never shorter than one second.
-    pub fn seconds(&self) -> i64 {
-        (self.end_at - self.start_at).num_seconds().max(1)
+    pub fn seconds(&self) -> u64 {
+        (self.end_at - self.start_at).num_seconds().max(1).unsigned_abs()
     }
 }
 

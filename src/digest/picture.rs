@@ -11,19 +11,19 @@ use chrono::{DateTime, Datelike, Timelike, Utc};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-const BUCKETS_MAX: i64 = 30;
+const BUCKETS_MAX: u64 = 30;
 /// Signs of a bar plot in text.
 const TEXT_WIDTH: usize = 48;
 const LABELS_MAX: usize = 6;
-const MINUTE: i64 = 60;
-const HOUR: i64 = 60 * MINUTE;
-const DAY: i64 = 24 * HOUR;
+const MINUTE: u64 = 60;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
 
 /// How a window is cut into bars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Buckets {
     window: Window,
-    seconds: i64,
+    seconds: u64,
     count: usize,
 }
 
@@ -32,19 +32,19 @@ impl Buckets {
     fn new(window: Window) -> Self {
         let length = window.seconds();
         let steps = [5 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, DAY, 7 * DAY, 30 * DAY];
-        let fits = |s: &i64| length.div_ceil(*s) <= BUCKETS_MAX;
+        let fits = |s: &u64| length.div_ceil(*s) <= BUCKETS_MAX;
         let seconds = steps.into_iter().find(fits).unwrap_or_else(|| length.div_ceil(BUCKETS_MAX));
         Self { window, seconds, count: usize::try_from(length.div_ceil(seconds)).unwrap_or(1).max(1) }
     }
 
     /// Bar of an instant; what lies outside the window goes to its edge.
     fn index(&self, at: DateTime<Utc>) -> usize {
-        let since = (at - self.window.start_at).num_seconds().max(0);
+        let since = (at - self.window.start_at).num_seconds().max(0).unsigned_abs();
         usize::try_from(since / self.seconds).unwrap_or(0).min(self.count - 1)
     }
 
     fn start_at(&self, index: usize) -> DateTime<Utc> {
-        self.window.start_at + chrono::Duration::seconds(self.seconds * i64::try_from(index).unwrap_or(0))
+        self.window.start_at + std::time::Duration::from_secs(self.seconds * index as u64)
     }
 
     fn unit(&self) -> &'static str {
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn bars_are_round_and_no_more_than_thirty() {
-        let seen: Vec<(i64, usize)> =
+        let seen: Vec<(u64, usize)> =
             [1, 2, 6, 24, 25, 72, 168, 24 * 90].map(|h| buckets(h)).map(|b| (b.seconds, b.count)).to_vec();
         let want = [(300, 12), (300, 24), (900, 24), (3_600, 24), (3_600, 25), (DAY, 3), (DAY, 7), (7 * DAY, 13)];
         assert_eq!(seen, want);
