@@ -6,7 +6,7 @@ use crate::name::{DigestName, RouteName, WorkflowName};
 use crate::workflow::Domain;
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A half-open span of arrival time: `start_at` is inside, `end_at` is not.
@@ -20,8 +20,8 @@ pub struct Window {
 
 impl Window {
     /// How long it is, in seconds; a window is never shorter than one second.
-    pub fn seconds(&self) -> i64 {
-        (self.end_at - self.start_at).num_seconds().max(1)
+    pub fn seconds(&self) -> u64 {
+        (self.end_at - self.start_at).num_seconds().max(1).unsigned_abs()
     }
 }
 
@@ -154,6 +154,14 @@ impl Cell {
         }
     }
 
+    /// Whether a silence hid its events.
+    pub fn is_silenced(&self) -> bool {
+        match self.fate {
+            Fate::Silenced(_) => true,
+            Fate::Digest | Fate::Paged(_) => false,
+        }
+    }
+
     /// Whether its events are failures that nobody retries any more.
     pub fn is_final_failure(&self) -> bool {
         self.is_failure()
@@ -218,7 +226,7 @@ impl Totals {
             pages,
             ..Self::default()
         };
-        for cell in cells.iter().filter(|c| !matches!(c.fate, Fate::Silenced(_))) {
+        for cell in cells.iter().filter(|c| !c.is_silenced()) {
             totals.add(cell);
         }
         totals
@@ -242,8 +250,11 @@ impl Totals {
 
 /// Finished runs of all workflows that report them; none when no workflow does.
 fn count_runs(cells: &[Cell]) -> Option<u64> {
-    let workflows: BTreeSet<&WorkflowName> = cells.iter().map(|c| &c.workflow).collect();
-    workflows.into_iter().filter_map(|w| workflow_runs(cells.iter().filter(|c| c.workflow == *w))).reduce(|a, b| a + b)
+    let mut by_workflow: BTreeMap<&WorkflowName, Vec<&Cell>> = BTreeMap::new();
+    for cell in cells.iter().filter(|c| !c.is_silenced()) {
+        by_workflow.entry(&cell.workflow).or_default().push(cell);
+    }
+    by_workflow.into_values().filter_map(|cells| workflow_runs(cells.into_iter())).reduce(|a, b| a + b)
 }
 
 /// Finished runs of one workflow: good ones, recoveries, and final failures or the failed ones that it reports, whichever

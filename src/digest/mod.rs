@@ -1,10 +1,23 @@
 //! Digests: what one is made of, and what it says. Pure.
 //! When one is due is `plan`'s; reading the store, sending and remembering what was sent live elsewhere.
 
+mod action;
+mod attention;
+mod cause;
+mod compose;
+mod footer;
 mod input;
 pub mod plan;
+mod number;
+mod pattern;
+mod picture;
+mod table;
+mod tally;
+mod view;
 
+pub use compose::compose;
 pub use input::{
     Cell, DigestInput, DownstreamCount, Fate, FingerprintInfo, Late, LetterCount, LetterFlow, LetterGroup, LetterStep,
     PageRecord, PageState, SilenceLine, SymptomLine, Totals, UnreadableLine, Window, WorkflowInfo,
 };
+pub use view::{DigestCounts, DigestView};

@@ -1,0 +1,159 @@
+//! Causes with a line of their own, and open dead letters folded by cause. Which causes are listed decides what the footer
+//! counts as listed.
+
+use super::attention::{brief, letter_name};
+use super::compose::Form;
+use super::input::{FingerprintInfo, LetterGroup};
+use super::tally::{CauseKind, CauseTally, Tally, and_more};
+use super::view::{CauseItem, Causes, LetterItem, Link, Section};
+use crate::event::Fingerprint;
+use crate::render::words;
+use std::collections::{BTreeMap, BTreeSet};
+
+const NEW_MAX: usize = 8;
+const KNOWN_MAX: usize = 10;
+const LETTERS_MAX: usize = 10;
+const SAMPLE_MAX: usize = 240;
+
+/// The listed causes, and which they are.
+pub(super) fn list_causes<'a>(tally: &Tally<'a>, form: Form) -> (Causes, BTreeSet<&'a Fingerprint>) {
+    let (known, new): (Vec<_>, Vec<_>) = tally.causes.iter().partition(|c| c.kind == CauseKind::Known);
+    let known_max = match form {
+        Form::Hourly => 0,
+        Form::Daily | Form::Weekly => KNOWN_MAX,
+    };
+    let (new_shown, known_shown) = (&new[..new.len().min(NEW_MAX)], &known[..known.len().min(known_max)]);
+    let listed = new_shown.iter().chain(known_shown).map(|c| c.fingerprint).collect();
+    let causes = Causes {
+        new: section(tally, new_shown, new.len()),
+        known: section(tally, known_shown, if known_max == 0 { 0 } else { known.len() }),
+    };
+    (causes, listed)
+}
+
+fn section(tally: &Tally<'_>, shown: &[&CauseTally<'_>], all: usize) -> Section<CauseItem> {
+    let open = open_by_cause(tally);
+    Section {
+        note: format!("{} of {}", words::count(all as u64), words::noun(tally.causes.len() as u64, "cause")),
+        items: shown.iter().map(|c| cause_item(tally, c, open.get(c.fingerprint).copied().unwrap_or(0))).collect(),
+        more: and_more(shown.len(), all),
+    }
+}
+
+fn open_by_cause<'a>(tally: &Tally<'a>) -> BTreeMap<&'a Fingerprint, u64> {
+    let mut open = BTreeMap::new();
+    for group in &tally.input.open_letters {
+        *open.entry(&group.fingerprint).or_default() += group.count;
+    }
+    open
+}
+
+fn cause_item(tally: &Tally<'_>, cause: &CauseTally<'_>, open: u64) -> CauseItem {
+    let info = tally.input.fingerprints.get(cause.fingerprint);
+    let letters = (open > 0).then(|| words::noun(open, "dead letter"));
+    let times = words::noun(cause.count, "time");
+    let mut links = Vec::new();
+    if open > 0 {
+        links.push(tally.letters_link(open, &[("fingerprint", &cause.fingerprint.0)]));
+    }
+    if let Some(id) = info.and_then(|i| i.sample_event_id.as_ref()) {
+        links.push(Link { text: "Sample".to_owned(), url: tally.url("events", &[("id", id)]) });
+    }
+    CauseItem {
+        mark: mark(cause.kind).to_owned(),
+        fingerprint: cause.fingerprint.0.clone(),
+        workflow: cause.workflow.to_string(),
+        step: info.and_then(|i| i.step.clone()).unwrap_or_default(),
+        sample: sample(info),
+        count: words::count(cause.count),
+        short: letters.map_or(times.clone(), |letters| format!("{times}, {letters}")),
+        detail: cause_detail(tally, cause, info, open),
+        seen: info.map(|i| format!("first seen {}", tally.time(i.first_seen_at))).unwrap_or_default(),
+        contact: tally.contact(cause.workflow, links),
+    }
+}
+
+fn mark(kind: CauseKind) -> &'static str {
+    match kind {
+        CauseKind::New => "NEW",
+        CauseKind::Regressed => "REGRESSED",
+        CauseKind::Known => "",
+    }
+}
+
+fn sample(info: Option<&FingerprintInfo>) -> String {
+    let Some(info) = info else { return "no sample was kept".to_owned() };
+    let message = words::one_line(&info.sample);
+    let text = match (&info.error_type, message.is_empty()) {
+        (Some(kind), true) => kind.clone(),
+        (None, true) => "no message".to_owned(),
+        (Some(_) | None, false) => message,
+    };
+    words::cut(&text, SAMPLE_MAX)
+}
+
+fn cause_detail(tally: &Tally<'_>, cause: &CauseTally<'_>, info: Option<&FingerprintInfo>, open: u64) -> String {
+    let class = sentence_case(words::class(cause.class));
+    let since = info.and_then(|i| i.first_in_window_at).map(|at| format!(" since {}", tally.time(at)));
+    let from = info.and_then(|i| i.downstream.as_ref()).map(|d| format!(", from {}", words::one_line(d)));
+    let times = words::noun(cause.count, "time");
+    let mut text = format!("{class}, {times}{}{}.", since.unwrap_or_default(), from.unwrap_or_default());
+    if open > 0 {
+        let verb = if open == 1 { "is a dead letter" } else { "are dead letters" };
+        text.push_str(&format!(" {} {verb}.", words::noun(open, tally.noun(cause.workflow))));
+    } else if cause.final_count == 0 {
+        text.push_str(" All retried.");
+    }
+    if let (CauseKind::Regressed, Some(at)) = (cause.kind, info.and_then(|i| i.resolved_at)) {
+        let ago = words::age(tally.age(at));
+        text.push_str(&format!(" Resolved {}, {ago} ago.", tally.time(at)));
+    }
+    text
+}
+
+/// The first letter in upper case; `LLM output` stays.
+pub(super) fn sentence_case(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|c| c.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+/// Open dead letters by cause, oldest first.
+pub(super) fn list_letters(tally: &Tally<'_>) -> Section<LetterItem> {
+    let mut groups: Vec<&LetterGroup> = tally.input.open_letters.iter().collect();
+    groups.sort_by_key(|g| (g.oldest_at, &g.workflow, &g.fingerprint));
+    let open = tally.totals.letters_open.max(groups.iter().map(|g| g.count).sum());
+    let shown = &groups[..groups.len().min(LETTERS_MAX)];
+    let left = open - shown.iter().map(|g| g.count).sum::<u64>();
+    let causes = words::noun(groups.len() as u64, "cause");
+    Section {
+        note: match open {
+            0 => String::new(),
+            _ => format!("{} open, {causes}, oldest first", words::count(open)),
+        },
+        items: shown.iter().map(|g| letter_item(tally, g)).collect(),
+        more: match left {
+            0 => String::new(),
+            _ => format!("And {} more.", words::noun(left, "dead letter").trim_start()),
+        },
+    }
+}
+
+fn letter_item(tally: &Tally<'_>, group: &LetterGroup) -> LetterItem {
+    let query = [("workflow", group.workflow.as_str()), ("fingerprint", &group.fingerprint.0)];
+    let text = match group.count {
+        1 => "Open".to_owned(),
+        n => format!("Open all {}", words::count(n)),
+    };
+    LetterItem {
+        age: words::age(tally.age(group.oldest_at)),
+        item: brief(letter_name(group)),
+        others: match group.count {
+            0 | 1 => String::new(),
+            n => format!("and {} more", words::count(n - 1)),
+        },
+        count: words::count(group.count),
+        sample: sample(tally.input.fingerprints.get(&group.fingerprint)),
+        workflow: group.workflow.to_string(),
+        contact: tally.contact(&group.workflow, vec![Link { text, url: tally.url("dead-letters", &query) }]),
+    }
+}

@@ -1,0 +1,247 @@
+//! Headline numbers, the sentence below the verdict, what was healed, and who was heard.
+
+use super::cause::sentence_case;
+use super::compose::Form;
+use super::input::{Cell, Totals};
+use super::tally::{CauseKind, Hearing, Tally, name_some};
+use super::view::{Heard, Numbers, Recoveries, RecoveryRow, Tile};
+use crate::event::EventType;
+use crate::name::WorkflowName;
+use crate::render::words;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const STRATEGIES_MAX: usize = 8;
+const NAMES_MAX: usize = 5;
+
+/// The tiles. A number that can't be known is "?", never 0.
+pub(super) fn list_numbers(tally: &Tally<'_>, form: Form) -> Numbers {
+    let (now, before) = (&tally.totals, tally.input.previous.as_ref());
+    let plain = |label: &str, of: fn(&Totals) -> u64| Tile {
+        label: label.to_owned(),
+        value: words::count(of(now)),
+        change: words::change(of(now), before.map(of)),
+    };
+    let partial = |label: &str, of: fn(&Totals) -> Option<u64>, write: fn(&u64) -> String| Tile {
+        label: label.to_owned(),
+        value: of(now).as_ref().map_or("?".to_owned(), write),
+        change: match of(now) {
+            Some(value) => words::change_as(value, before.and_then(of), write),
+            None => String::new(),
+        },
+    };
+    Numbers {
+        note: format!("against the {} before", form.period()),
+        items: vec![
+            partial("Runs", |t| t.runs, |n| words::count(*n)),
+            plain("Failures", |t| t.failures),
+            partial("Healed by itself", healed_percent, |n| format!("{n} %")),
+            partial("Mean time to heal", mean_ms, |ms| words::duration(Duration::from_millis(*ms))),
+            plain("Dead letters in", |t| t.letters_opened),
+            plain("Dead letters resolved", |t| t.letters_resolved),
+            plain("Dead letters open", |t| t.letters_open),
+            plain("Pages", |t| t.pages),
+        ],
+    }
+}
+
+fn healed_percent(totals: &Totals) -> Option<u64> {
+    let (healed, ended) = Tally::healed(totals);
+    (healed * 100).checked_div(ended)
+}
+
+fn mean_ms(totals: &Totals) -> Option<u64> {
+    totals.took_ms_sum.checked_div(totals.took_count)
+}
+
+/// What happened, in one or two sentences.
+pub(super) fn write_lede(tally: &Tally<'_>, form: Form, is_quiet: bool) -> String {
+    let totals = &tally.totals;
+    let runs = totals.runs.map(|n| format!(" in {}", words::noun(n, "run"))).unwrap_or_default();
+    let mut text = format!("{}{runs}", words::noun(totals.failures, "failure"));
+    if let Some(before) = &tally.input.previous {
+        text.push_str(&difference(totals.failures, before.failures, form));
+    }
+    let (healed, ended) = Tally::healed(totals);
+    match (healed, is_quiet && totals.failures == 0) {
+        (1.., _) => text.push_str(&format!("; {} healed by itself", words::share(healed, ended))),
+        (0, true) => text.push_str(&heard_share(tally)),
+        (0, false) => {}
+    }
+    text.push('.');
+    text.push_str(&write_news(tally));
+    text
+}
+
+fn difference(now: u64, before: u64, form: Form) -> String {
+    let period = form.period();
+    match (now, before) {
+        (0, 0) => String::new(),
+        (a, b) if a > b => format!(", {} more than the {period} before", words::count(a - b)),
+        (a, b) if a < b => format!(", {} fewer than the {period} before", words::count(b - a)),
+        _ => format!(", as many as the {period} before"),
+    }
+}
+
+fn heard_share(tally: &Tally<'_>) -> String {
+    let expected = expected(tally);
+    let heard = expected.iter().filter(|w| tally.hearing(w) == Hearing::Heard).count();
+    match expected.len() as u64 {
+        0 => String::new(),
+        n => format!("; {} of {} heard", words::count(heard as u64), words::noun(n, "workflow")),
+    }
+}
+
+/// "1 cause is new, 1 is back." or nothing.
+fn write_news(tally: &Tally<'_>) -> String {
+    let count = |kind| tally.causes.iter().filter(|c| c.kind == kind).count() as u64;
+    let be = |n: u64| if n == 1 { "is" } else { "are" };
+    let (new, back) = (count(CauseKind::New), count(CauseKind::Regressed));
+    match (new, back) {
+        (0, 0) => String::new(),
+        (n, 0) => format!(" {} new.", words::noun_be(n, "cause")),
+        (0, b) => format!(" {} back.", words::noun_be(b, "cause")),
+        (n, b) => format!(" {} new, {} {} back.", words::noun_be(n, "cause"), words::count(b), be(b)),
+    }
+}
+
+/// Recoveries of one strategy.
+#[derive(Default)]
+struct Healing {
+    count: u64,
+    took_count: u64,
+    took_ms: u64,
+    tries_count: u64,
+    tries: u64,
+}
+
+/// What went through after it had failed, by what worked.
+pub(super) fn list_recoveries(tally: &Tally<'_>) -> Recoveries {
+    let (healed, ended) = Tally::healed(&tally.totals);
+    if ended == 0 {
+        return Recoveries { note: String::new(), text: letters_text(tally), items: Vec::new() };
+    }
+    let strategies = by_strategy(&tally.input.cells);
+    let shown = &strategies[..strategies.len().min(STRATEGIES_MAX)];
+    let clauses: Vec<String> = shown.iter().enumerate().map(|(i, (name, h))| clause(name, h, i == 0)).collect();
+    let mut text = match clauses.is_empty() {
+        true => "Nothing healed by itself.".to_owned(),
+        false => format!("{}.", sentence_case(&clauses.join(", "))),
+    };
+    match ended - healed {
+        0 => {}
+        1 => text.push_str(" 1 was given up."),
+        n => text.push_str(&format!(" The other {} were given up.", words::count(n))),
+    }
+    let letters = letters_text(tally);
+    if !letters.is_empty() {
+        text = format!("{text} {letters}");
+    }
+    Recoveries {
+        note: format!("{} of {}", words::count(healed), words::count(ended)),
+        text,
+        items: shown.iter().map(|(name, h)| recovery_row(name, h)).collect(),
+    }
+}
+
+fn letters_text(tally: &Tally<'_>) -> String {
+    let flow = &tally.input.letter_flow;
+    match (flow.resolved_count, flow.redriven_count) {
+        (0, _) => String::new(),
+        (n, 0) => format!("{} resolved.", was(n)),
+        (n, r) => format!("{} resolved, {} of them by redrive.", was(n), words::count(r)),
+    }
+}
+
+fn was(letters: u64) -> String {
+    format!("{} {}", words::noun(letters, "dead letter"), if letters == 1 { "was" } else { "were" })
+}
+
+/// Most first. A recovery that names no strategy was a retry.
+fn by_strategy(cells: &[Cell]) -> Vec<(&str, Healing)> {
+    let mut strategies: BTreeMap<&str, Healing> = BTreeMap::new();
+    for cell in cells.iter().filter(|c| c.event_type == EventType::Recovery && !c.is_silenced()) {
+        let healing = strategies.entry(cell.strategy.as_deref().unwrap_or("retry")).or_default();
+        healing.count += cell.count;
+        healing.took_count += cell.took_count;
+        healing.took_ms += cell.took_ms_sum;
+        healing.tries_count += cell.attempts_count;
+        healing.tries += cell.attempts_sum;
+    }
+    let mut strategies: Vec<_> = strategies.into_iter().collect();
+    strategies.sort_by_key(|(_, h)| Reverse(h.count));
+    strategies
+}
+
+/// "a retry brought 36 through in 4 min 27 s on average", then "a reprompt 8 in 9 s".
+fn clause(name: &str, healing: &Healing, is_first: bool) -> String {
+    let name = words::one_line(name);
+    let article = if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    let count = words::count(healing.count);
+    let time =
+        mean(healing).map(|t| format!(" in {}{}", words::duration(t), if is_first { " on average" } else { "" }));
+    let verb = if is_first { format!("brought {count} through") } else { count };
+    format!("{article} {name} {verb}{}", time.unwrap_or_default())
+}
+
+fn mean(healing: &Healing) -> Option<Duration> {
+    healing.took_ms.checked_div(healing.took_count).map(Duration::from_millis)
+}
+
+fn recovery_row(name: &str, healing: &Healing) -> RecoveryRow {
+    let tenths = (healing.tries * 10).checked_div(healing.tries_count);
+    RecoveryRow {
+        strategy: sentence_case(&words::one_line(name)),
+        count: words::count(healing.count),
+        tries: tenths.map_or("?".to_owned(), |t| format!("{}.{}", t / 10, t % 10)),
+        time: mean(healing).map_or("?".to_owned(), words::duration),
+    }
+}
+
+/// Workflows that were heard, or that should have been.
+fn expected<'a>(tally: &Tally<'a>) -> Vec<&'a WorkflowName> {
+    let is_expected = |w: &WorkflowName| tally.info(w).is_some_and(|i| i.every.is_some());
+    tally.workflows.iter().filter(|(w, t)| t.arrived || is_expected(w)).map(|(w, _)| *w).collect()
+}
+
+/// Who was heard and who was not; "not heard" is never told as 0 failures.
+pub(super) fn list_heard(tally: &Tally<'_>) -> Heard {
+    let expected = expected(tally);
+    let missing: Vec<String> = expected.iter().filter_map(|w| missing(tally, w)).collect();
+    let heard = (expected.len() - missing.len()) as u64;
+    let missing: Vec<&str> = missing.iter().map(String::as_str).collect();
+    let mut text = match (heard, expected.is_empty()) {
+        (_, true) => return Heard::default(),
+        (0, false) => "nobody.".to_owned(),
+        (n, false) => match tally.totals.runs {
+            Some(runs) => format!("{}, {}.", words::noun(n, "workflow"), words::noun(runs, "run")),
+            None => format!("{}.", words::noun(n, "workflow")),
+        },
+    };
+    text.push_str(&flawless(tally));
+    Heard {
+        note: format!("{} of {}", words::count(heard), words::count(expected.len() as u64)),
+        missing: if missing.is_empty() { String::new() } else { format!("{}.", name_some(&missing, NAMES_MAX)) },
+        text,
+    }
+}
+
+fn missing(tally: &Tally<'_>, workflow: &WorkflowName) -> Option<String> {
+    match tally.hearing(workflow) {
+        Hearing::Heard => None,
+        Hearing::Missing(age) => Some(format!("{workflow} for {}", words::duration(age))),
+        Hearing::Never => Some(format!("{workflow}, never")),
+    }
+}
+
+/// Workflows that ran without a failure: " 0 failures in 96 runs of payout-reconcile and in 1 run of gst-filing."
+fn flawless(tally: &Tally<'_>) -> String {
+    let runs = tally.workflows.iter().filter(|(_, t)| t.failures == 0).filter_map(|(w, t)| Some((w, t.runs?)));
+    let parts: Vec<String> = runs.map(|(w, n)| format!("in {} of {w}", words::noun(n, "run"))).collect();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    match parts.is_empty() {
+        true => String::new(),
+        false => format!(" 0 failures {}.", name_some(&parts, NAMES_MAX)),
+    }
+}

@@ -1,0 +1,269 @@
+//! Adds up what a digest is given: by workflow and by cause, with the zone and addresses that every sentence needs.
+//! What is said about the sums is composed elsewhere.
+
+use super::input::{Cell, DigestInput, Fate, Totals, WorkflowInfo, workflow_runs};
+use super::view::{Contact, DigestCounts, Link};
+use crate::event::{Class, Fingerprint};
+use crate::name::WorkflowName;
+use crate::render::words;
+use chrono::{DateTime, Utc};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// A digest's input, added up.
+pub(super) struct Tally<'a> {
+    pub input: &'a DigestInput,
+    pub totals: Totals,
+    pub workflows: BTreeMap<&'a WorkflowName, WorkflowTally>,
+    /// Most final failures first, then most failures.
+    pub causes: Vec<CauseTally<'a>>,
+}
+
+/// One workflow, silenced events left out.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WorkflowTally {
+    /// None when it does not report runs.
+    pub runs: Option<u64>,
+    pub failures: u64,
+    pub final_failures: u64,
+    pub classes: BTreeMap<Class, u64>,
+    /// Whether anything arrived that no silence hid.
+    pub told: bool,
+    /// Whether anything arrived at all.
+    pub arrived: bool,
+}
+
+/// One cause: failures that this digest is to tell.
+#[derive(Clone, Debug)]
+pub(super) struct CauseTally<'a> {
+    pub fingerprint: &'a Fingerprint,
+    pub workflow: &'a WorkflowName,
+    pub class: Class,
+    pub count: u64,
+    pub final_count: u64,
+    pub kind: CauseKind,
+}
+
+/// What is known of a cause from before the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CauseKind {
+    /// First seen in the window.
+    New,
+    /// Came back after it was resolved.
+    Regressed,
+    /// Seen before.
+    Known,
+}
+
+/// Whether a workflow that is expected was heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hearing {
+    /// It was, or nothing was expected of it.
+    Heard,
+    /// Nothing for so long.
+    Missing(Duration),
+    /// Nothing ever.
+    Never,
+}
+
+impl<'a> Tally<'a> {
+    pub fn new(input: &'a DigestInput) -> Self {
+        let window = input.window;
+        let pages = input.pages.iter().filter(|p| window.start_at <= p.opened_at && p.opened_at < window.end_at);
+        Self {
+            input,
+            totals: Totals::measure(&input.cells, &input.letter_flow, pages.count() as u64),
+            workflows: tally_workflows(input),
+            causes: tally_causes(input),
+        }
+    }
+
+    /// End of the window: "now", for every age and time in the digest.
+    pub fn end_at(&self) -> DateTime<Utc> {
+        self.input.window.end_at
+    }
+
+    pub fn time(&self, at: DateTime<Utc>) -> String {
+        words::time(at, self.end_at(), self.input.zone)
+    }
+
+    pub fn age(&self, since: DateTime<Utc>) -> Duration {
+        words::between(since, self.end_at())
+    }
+
+    pub fn info(&self, workflow: &WorkflowName) -> Option<&'a WorkflowInfo> {
+        self.input.workflows.get(workflow)
+    }
+
+    /// Singular noun of an item of `workflow`.
+    pub fn noun(&self, workflow: &WorkflowName) -> &'a str {
+        self.info(workflow).and_then(|i| i.item_noun.as_deref()).unwrap_or("item")
+    }
+
+    pub fn is_protected(&self, workflow: &WorkflowName) -> bool {
+        self.info(workflow).is_some_and(|i| i.domain.is_protected())
+    }
+
+    pub fn hearing(&self, workflow: &WorkflowName) -> Hearing {
+        let Some((info, every)) = self.info(workflow).and_then(|i| Some((i, i.every?))) else { return Hearing::Heard };
+        match info.last_heard_at {
+            None => Hearing::Never,
+            Some(at) if self.age(at) > every + info.grace => Hearing::Missing(self.age(at)),
+            Some(_) => Hearing::Heard,
+        }
+    }
+
+    /// Whom to ask about `workflow`; `links` come before its runbook.
+    pub fn contact(&self, workflow: &WorkflowName, mut links: Vec<Link>) -> Contact {
+        let info = self.info(workflow);
+        let owner = info.and_then(|i| i.owner.as_deref()).map(words::owner_name);
+        let domain = info.map(|i| i.domain).filter(|d| d.is_protected());
+        let url = links.first().map(|l| l.url.clone()).unwrap_or_default();
+        if let Some(runbook) = info.and_then(|i| i.runbook.clone()) {
+            links.push(Link { text: "Runbook".to_owned(), url: runbook });
+        }
+        Contact {
+            owner: owner.unwrap_or("none set").to_owned(),
+            domain: domain.map(|d| d.as_str().to_owned()).unwrap_or_default(),
+            url,
+            links,
+        }
+    }
+
+    /// An address of the web page: `path` below the public one, with `query` encoded.
+    pub fn url(&self, path: &str, query: &[(&str, &str)]) -> String {
+        let mut url = format!("{}/{path}", self.input.public_url.trim_end_matches('/'));
+        if !query.is_empty() {
+            let encoded = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
+            url.push('?');
+            url.push_str(&encoded);
+        }
+        url
+    }
+
+    /// A link to open dead letters, named by their number.
+    pub fn letters_link(&self, count: u64, query: &[(&str, &str)]) -> Link {
+        Link { text: words::noun(count, "dead letter"), url: self.url("dead-letters", query) }
+    }
+
+    /// Share of what ended well without a person, as (healed, ended).
+    pub fn healed(totals: &Totals) -> (u64, u64) {
+        (totals.recoveries, totals.recoveries + totals.final_failures)
+    }
+
+    /// Where every event went, when `listed` are the causes with a line of their own.
+    pub fn counts(&self, listed: &BTreeSet<&Fingerprint>) -> DigestCounts {
+        let mut counts = DigestCounts::default();
+        for cell in &self.input.cells {
+            counts.received += cell.count;
+            match &cell.fate {
+                Fate::Silenced(id) => *counts.silenced.entry(id.clone()).or_default() += cell.count,
+                Fate::Paged(_) => counts.paged += cell.count,
+                Fate::Digest if cell.is_failure() && listed.contains(&cell.fingerprint) => counts.listed += cell.count,
+                Fate::Digest => counts.folded += cell.count,
+            }
+        }
+        counts
+    }
+}
+
+fn tally_workflows(input: &DigestInput) -> BTreeMap<&WorkflowName, WorkflowTally> {
+    let mut cells: BTreeMap<&WorkflowName, Vec<&Cell>> = input.workflows.keys().map(|w| (w, Vec::new())).collect();
+    for cell in &input.cells {
+        cells.entry(&cell.workflow).or_default().push(cell);
+    }
+    cells.into_iter().map(|(workflow, cells)| (workflow, tally_workflow(&cells))).collect()
+}
+
+fn tally_workflow(cells: &[&Cell]) -> WorkflowTally {
+    let mut tally = WorkflowTally {
+        runs: workflow_runs(cells.iter().copied().filter(|c| !c.is_silenced())),
+        arrived: !cells.is_empty(),
+        ..WorkflowTally::default()
+    };
+    for cell in cells.iter().filter(|c| !c.is_silenced()) {
+        tally.told = true;
+        if cell.is_failure() {
+            tally.failures += cell.count;
+            *tally.classes.entry(cell.class).or_default() += cell.count;
+        }
+        if cell.is_final_failure() {
+            tally.final_failures += cell.count;
+        }
+    }
+    tally
+}
+
+fn tally_causes(input: &DigestInput) -> Vec<CauseTally<'_>> {
+    let mut causes: BTreeMap<&Fingerprint, CauseTally<'_>> = BTreeMap::new();
+    for cell in input.cells.iter().filter(|c| c.fate == Fate::Digest && c.is_failure() && c.count > 0) {
+        let cause = causes.entry(&cell.fingerprint).or_insert_with(|| CauseTally {
+            fingerprint: &cell.fingerprint,
+            workflow: &cell.workflow,
+            class: cell.class,
+            count: 0,
+            final_count: 0,
+            kind: cause_kind(input, &cell.fingerprint),
+        });
+        cause.count += cell.count;
+        cause.final_count += if cell.is_final_failure() { cell.count } else { 0 };
+    }
+    let mut causes: Vec<_> = causes.into_values().collect();
+    // The sort is stable, so causes that are alike keep the order of their fingerprints.
+    causes.sort_by_key(|c| std::cmp::Reverse((c.final_count, c.count)));
+    causes
+}
+
+/// A cause that nothing is known of is taken as seen before: no mark without proof.
+fn cause_kind(input: &DigestInput, fingerprint: &Fingerprint) -> CauseKind {
+    let start_at = input.window.start_at;
+    match input.fingerprints.get(fingerprint) {
+        Some(info) if info.first_seen_at >= start_at => CauseKind::New,
+        Some(info) if info.resolved_at.is_some_and(|at| info.last_seen_before_at.is_none_or(|seen| seen <= at)) => {
+            CauseKind::Regressed
+        }
+        Some(_) | None => CauseKind::Known,
+    }
+}
+
+/// "And 12 more." or nothing.
+pub(super) fn and_more(shown: usize, all: usize) -> String {
+    match all.saturating_sub(shown) {
+        0 => String::new(),
+        left => format!("And {} more.", words::count(left as u64)),
+    }
+}
+
+/// "a, b and c"; with more than `max` names "a, b and 3 more".
+pub(super) fn name_some(names: &[&str], max: usize) -> String {
+    let shown = if names.len() > max { max } else { names.len() };
+    let left = names.len() - shown;
+    let (last, rest) = match (names[..shown].split_last(), left) {
+        (None, _) => return String::new(),
+        (Some((last, rest)), 0) => ((*last).to_owned(), rest),
+        (Some(_), left) => (format!("{} more", words::count(left as u64)), &names[..shown]),
+    };
+    match rest {
+        [] => last,
+        rest => format!("{} and {last}", rest.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_joined_and_capped() {
+        assert_eq!(name_some(&[], 3), "");
+        assert_eq!(name_some(&["a"], 3), "a");
+        assert_eq!(name_some(&["a", "b", "c"], 3), "a, b and c");
+        assert_eq!(name_some(&["a", "b", "c", "d"], 2), "a, b and 2 more");
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted() {
+        assert_eq!(and_more(10, 10), "");
+        assert_eq!(and_more(10, 1_210), "And 1,200 more.");
+    }
+}
