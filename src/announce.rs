@@ -10,8 +10,8 @@ use crate::ingest::page::Pager;
 use crate::name::{ReceiverName, WorkflowName};
 use crate::outbox::{MessageKind, NewEntry};
 use crate::render::{
-    Acknowledgement, MailFrame, NextEscalation, OperatorFacts, OperatorView, PageFacts, PageKind, PageView, PagedWorkflow,
-    Renderer, Resolution,
+    Acknowledgement, MailFrame, NextEscalation, OperatorFacts, OperatorView, PageFacts, PageKind, PageView,
+    PagedWorkflow, Renderer, Resolution,
 };
 use crate::workflow::Workflow;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -81,13 +81,7 @@ impl Announcer {
     }
 
     /// The end of an incident, to all who were told of it.
-    pub fn resolved(
-        &self,
-        incident: &Incident,
-        open_letters: u64,
-        number: i64,
-        now: DateTime<Utc>,
-    ) -> Vec<NewEntry> {
+    pub fn resolved(&self, incident: &Incident, open_letters: u64, number: i64, now: DateTime<Utc>) -> Vec<NewEntry> {
         let taken = incident.terms.escalate.iter().take(incident.told.escalated_count);
         let mut receivers = incident.terms.page.clone();
         for receiver in taken.flat_map(|step| &step.to) {
@@ -324,4 +318,3 @@ fn resolution(incident: &Incident, open_letters: u64, at: DateTime<Utc>) -> Reso
         quiet_for: by_itself.then_some(quiet),
     }
 }
-

@@ -62,7 +62,9 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused() {
-        for text in ["", "5", "5 m", "m", "1.5h", "-5m", "5min", "30m1h", "1h1h", "99999999999d", "18446744073709551616s", "५m"] {
+        for text in
+            ["", "5", "5 m", "m", "1.5h", "-5m", "5min", "30m1h", "1h1h", "99999999999d", "18446744073709551616s", "५m"]
+        {
             assert_eq!(parse_duration(text), None, "{text}");
         }
     }

@@ -47,7 +47,9 @@ impl<'a> Checker<'a> {
         for entry in &table.0 {
             match keys_of(section, kind).find(|k| k.name == entry.key) {
                 Some(key) => self.value(&entry.node, &key.form, &inside(name, &entry.key)),
-                None if known && kind.is_some() || section.kinds.is_empty() => self.unknown_key(entry, section, kind, name),
+                None if known && kind.is_some() || section.kinds.is_empty() => {
+                    self.unknown_key(entry, section, kind, name)
+                }
                 None => {}
             }
         }
@@ -187,13 +189,24 @@ impl<'a> Checker<'a> {
 
     fn match_key(&self, entry: &Entry, name: &str) {
         if let (Some(labels), true) = (entry.node.table(), entry.key == "label") {
-            return labels.0.iter().for_each(|l| self.globs(&MatchKey::Label(l.key.clone()), &l.node, &inside(name, &l.key)));
+            return labels
+                .0
+                .iter()
+                .for_each(|l| self.globs(&MatchKey::Label(l.key.clone()), &l.node, &inside(name, &l.key)));
         }
         match MatchKey::parse(&entry.key) {
             Some(key) => self.globs(&key, &entry.node, &inside(name, &entry.key)),
             None => {
-                let message = format!("unknown key {:?} in {name}: it takes workflow, domain, class, step, downstream and label.<key>", entry.key);
-                self.report.unknown(entry.at, &entry.key, message, ["workflow", "domain", "class", "step", "downstream", "label"]);
+                let message = format!(
+                    "unknown key {:?} in {name}: it takes workflow, domain, class, step, downstream and label.<key>",
+                    entry.key
+                );
+                self.report.unknown(
+                    entry.at,
+                    &entry.key,
+                    message,
+                    ["workflow", "domain", "class", "step", "downstream", "label"],
+                );
             }
         }
     }
@@ -209,7 +222,12 @@ impl<'a> Checker<'a> {
             let Some(text) = item.text() else { continue };
             let glob = Glob::new(text);
             if !words.iter().any(|w| glob.matches(w)) {
-                self.report.unknown(item.at, text, format!("{text:?} fits no {}", key_word(key)), words.iter().copied());
+                self.report.unknown(
+                    item.at,
+                    text,
+                    format!("{text:?} fits no {}", key_word(key)),
+                    words.iter().copied(),
+                );
             }
         }
     }
@@ -282,7 +300,8 @@ impl<'a> Checker<'a> {
     fn defined(&self, at: Place, name: &str, defined: Defined) {
         let known: Vec<&str> = names(self.root, defined.section()).collect();
         if self.complete && !known.contains(&name) {
-            let has = if known.is_empty() { "none is defined".to_owned() } else { format!("defined: {}", known.join(", ")) };
+            let has =
+                if known.is_empty() { "none is defined".to_owned() } else { format!("defined: {}", known.join(", ")) };
             let message = format!("there is no {} {name:?} ({has})", defined.noun());
             self.report.unknown(at, name, message, known.iter().copied());
         }

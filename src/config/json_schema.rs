@@ -77,7 +77,9 @@ fn form(form: &Form) -> Value {
         Form::FlagOrTable(section) => json!({ "anyOf": [{ "type": "boolean" }, table(section)] }),
         Form::Tables(section) => json!({ "type": "array", "items": table(section) }),
         Form::Named(section) => json!({ "type": "object", "additionalProperties": table(section) }),
-        Form::Map(inner) | Form::MapOf(_, inner) => json!({ "type": "object", "additionalProperties": self::form(inner) }),
+        Form::Map(inner) | Form::MapOf(_, inner) => {
+            json!({ "type": "object", "additionalProperties": self::form(inner) })
+        }
         Form::Match => matching(),
         Form::Hours => json!({ "type": "object", "additionalProperties": one_or_list(json!({ "type": "string" })) }),
         Form::Text

@@ -51,7 +51,15 @@ impl fmt::Display for Problem {
         if let Some(snippet) = &self.snippet {
             let gutter = self.line.to_string().len().max(4);
             write!(f, "\n{:>gutter$} | {}", self.line, snippet.text)?;
-            write!(f, "\n{:>gutter$} | {:indent$}{:^>width$}", "", "", "", indent = snippet.indent, width = snippet.width)?;
+            write!(
+                f,
+                "\n{:>gutter$} | {:indent$}{:^>width$}",
+                "",
+                "",
+                "",
+                indent = snippet.indent,
+                width = snippet.width
+            )?;
         }
         Ok(())
     }

@@ -3,7 +3,9 @@
 
 use super::assemble::Bench;
 use super::reader::{Cursor, globs};
-use super::schema::{ClassifyKey, ClassifyRule, Inhibition, RedactSettings, WatchSettings, WatchedStream, WatchedTable};
+use super::schema::{
+    ClassifyKey, ClassifyRule, Inhibition, RedactSettings, WatchSettings, WatchedStream, WatchedTable,
+};
 use super::value;
 use crate::event::{Class, Disposition};
 use crate::matcher::{Glob, MatchKey, Matcher};
@@ -40,7 +42,8 @@ pub(super) fn workflows(root: &Cursor<'_>) -> Workflows {
 pub(super) fn routes(root: &Cursor<'_>, bench: Bench<'_>) -> Vec<Route> {
     let read = |route: Cursor<'_>| {
         let digest = route.node("digest").and_then(|n| n.table()).map_or(&[][..], |t| &t.0);
-        let listed = |node: &super::tree::Node| node.items().iter().filter_map(|n| n.text().map(ReceiverName::new)).collect();
+        let listed =
+            |node: &super::tree::Node| node.items().iter().filter_map(|n| n.text().map(ReceiverName::new)).collect();
         let made = Route {
             name: RouteName::new(route.text("name")?),
             matcher: route.matcher("match"),
@@ -62,7 +65,10 @@ pub(super) fn routes(root: &Cursor<'_>, bench: Bench<'_>) -> Vec<Route> {
 /// Warns of what a route says without effect.
 fn useless(route: &Cursor<'_>, made: &Route, bench: Bench<'_>) {
     if made.page.is_empty() && made.digest.is_empty() {
-        bench.report.warn(route.place("name"), format!("route {:?} tells nobody: it has no page and no digest", made.name.as_str()));
+        bench.report.warn(
+            route.place("name"),
+            format!("route {:?} tells nobody: it has no page and no digest", made.name.as_str()),
+        );
     }
     let domains = made.matcher.globs(&MatchKey::Domain);
     let standard = domains.is_some_and(|d| !["money", "compliance"].iter().any(|p| d.iter().any(|g| g.matches(p))));
@@ -152,7 +158,9 @@ fn tier(tier: &Cursor<'_>) -> Option<BurnTier> {
 
 /// Refuses a threshold that no input can cross.
 fn never_fires(rule: &Cursor<'_>, made: &SymptomRule, bench: Bench<'_>) {
-    let refuse = |key: &str, why: String| bench.report.error(rule.place(key), format!("symptom {:?} can't fire: {why}", made.name));
+    let refuse = |key: &str, why: String| {
+        bench.report.error(rule.place(key), format!("symptom {:?} can't fire: {why}", made.name))
+    };
     match &made.kind {
         SymptomKind::BurnRate { slo, period, tiers, .. } => {
             for (cursor, tier) in rule.tables("tiers").iter().zip(tiers.iter().flatten()) {
@@ -188,10 +196,13 @@ fn tier_never_fires(cursor: &Cursor<'_>, tier: &BurnTier, slo: Option<&str>, per
         bench.report.error(cursor.place("short"), format!("tier {name:?}: \"short\" must be shorter than \"long\""));
     }
     if tier.long > period {
-        bench.report.error(cursor.place("long"), format!("tier {name:?}: \"long\" is longer than the period of the objective"));
+        bench
+            .report
+            .error(cursor.place("long"), format!("tier {name:?}: \"long\" is longer than the period of the objective"));
     }
     if let Some(slo) = slo.filter(|slo| !burn_can_exceed(&tier.burn, slo)) {
-        let message = format!("tier {name:?} can't fire: at slo {slo} even a total failure burns less than {}", tier.burn);
+        let message =
+            format!("tier {name:?} can't fire: at slo {slo} even a total failure burns less than {}", tier.burn);
         bench.report.error(cursor.place("burn"), message);
     }
 }
@@ -238,7 +249,8 @@ fn silence(cursor: &Cursor<'_>, n: usize, protected: &[Workflow], bench: Bench<'
     };
     length(cursor, until, longest, bench);
     if !asked && let Some(named) = names_protected(&made.matcher, protected) {
-        let message = format!("this silence names {named}, which is protected: it needs protected = true, and ends within 24 h");
+        let message =
+            format!("this silence names {named}, which is protected: it needs protected = true, and ends within 24 h");
         bench.report.error(cursor.place("match"), message);
     }
     Some(made)
@@ -256,7 +268,10 @@ fn length(cursor: &Cursor<'_>, until: DateTime<Utc>, longest: TimeDelta, bench: 
 /// The protected domain or workflow that a match names outright.
 fn names_protected(matcher: &Matcher, protected: &[Workflow]) -> Option<String> {
     let domains = matcher.globs(&MatchKey::Domain).unwrap_or_default();
-    let domain = domains.iter().find(|g| ["money", "compliance"].contains(&g.as_str())).map(|g| format!("domain {:?}", g.as_str()));
+    let domain = domains
+        .iter()
+        .find(|g| ["money", "compliance"].contains(&g.as_str()))
+        .map(|g| format!("domain {:?}", g.as_str()));
     let workflows = matcher.globs(&MatchKey::Workflow).unwrap_or_default();
     let named = workflows.iter().find(|g| protected.iter().any(|w| w.name.as_str() == g.as_str()));
     domain.or_else(|| named.map(|g| format!("workflow {:?}", g.as_str())))
@@ -265,7 +280,11 @@ fn names_protected(matcher: &Matcher, protected: &[Workflow]) -> Option<String> 
 /// `[[inhibit]]`
 pub(super) fn inhibitions(root: &Cursor<'_>) -> Vec<Inhibition> {
     let tables = root.tables("inhibit");
-    let read = |i: &Cursor<'_>| Inhibition { source: i.matcher("source"), target: i.matcher("target"), equal: i.texts("equal") };
+    let read = |i: &Cursor<'_>| Inhibition {
+        source: i.matcher("source"),
+        target: i.matcher("target"),
+        equal: i.texts("equal"),
+    };
     tables.iter().map(read).collect()
 }
 
@@ -299,7 +318,10 @@ pub(super) fn classify(root: &Cursor<'_>) -> Vec<ClassifyRule> {
 pub(super) fn redact(root: &Cursor<'_>) -> RedactSettings {
     let redact = root.inside("redact");
     let patterns = redact.texts("patterns");
-    RedactSettings { keys: redact.texts("keys"), patterns: patterns.iter().filter_map(|p| Regex::new(p).ok()).collect() }
+    RedactSettings {
+        keys: redact.texts("keys"),
+        patterns: patterns.iter().filter_map(|p| Regex::new(p).ok()).collect(),
+    }
 }
 
 /// `[watch]`

@@ -34,13 +34,21 @@ pub(super) static ROOT: Section = Section::new(
     "the file",
     "Matins: alerting and digests over NATS JetStream.",
     &[
-        key("include", Form::OneOrList(&Form::Path), "Further files, globs, relative to this file's folder. Read as if their text stood at the top of this file."),
+        key(
+            "include",
+            Form::OneOrList(&Form::Path),
+            "Further files, globs, relative to this file's folder. Read as if their text stood at the top of this file.",
+        ),
         key("nats", Form::Table(&NATS), "The stream that events come from."),
         key("store", Form::Table(&STORE), "Where everything is kept."),
         key("http", Form::Table(&HTTP_SECTION), "The address of the API and the web pages."),
         key("smtp", Form::Table(&SMTP), "The mail server; needed by receivers of kind email."),
         key("receivers", Form::Named(&RECEIVER), "Who can be told."),
-        key("operator", Form::Table(&OPERATOR), "Who hears what Matins says about itself; left out, the first receiver of the last route's digests."),
+        key(
+            "operator",
+            Form::Table(&OPERATOR),
+            "Who hears what Matins says about itself; left out, the first receiver of the last route's digests.",
+        ),
         key("calendars", Form::Named(&CALENDAR), "Business hours."),
         key("digests", Form::Named(&DIGEST), "What is read to people, and when."),
         key("workflows", Form::Tables(&WORKFLOW), "The pipelines."),
@@ -63,16 +71,30 @@ static NATS: Section = Section::new(
     "[nats]",
     "The NATS server and the stream.",
     &[
-        default("url", Form::OneOrList(&Form::Url(NATS_SCHEMES)), "nats://127.0.0.1:4222", "Address of the server, or several."),
+        default(
+            "url",
+            Form::OneOrList(&Form::Url(NATS_SCHEMES)),
+            "nats://127.0.0.1:4222",
+            "Address of the server, or several.",
+        ),
         default("stream", Form::NatsName, "FAILURES", "The stream; made when missing, never changed when there."),
-        default("subjects", Form::OneOrList(&Form::Subject { wildcards: true }), "failures.>", "Subjects of the stream."),
+        default(
+            "subjects",
+            Form::OneOrList(&Form::Subject { wildcards: true }),
+            "failures.>",
+            "Subjects of the stream.",
+        ),
         default("durable", Form::NatsName, "matins", "The durable consumer."),
         key("creds", Form::Path, "A .creds file, relative to this file's folder."),
         key("nkey", Form::Secret, "An nkey seed."),
         key("token", Form::Secret, "A token."),
         key("user", Form::Text, "User name; goes with password."),
         key("password", Form::Secret, "Password; goes with user."),
-        key("tls", Form::FlagOrTable(&NATS_TLS), "true refuses a connection without TLS; a table names certificates too."),
+        key(
+            "tls",
+            Form::FlagOrTable(&NATS_TLS),
+            "true refuses a connection without TLS; a table names certificates too.",
+        ),
     ],
 );
 
@@ -91,7 +113,12 @@ static STORE: Section = Section::new(
     "[store]",
     "The database.",
     &[
-        default("url", Form::SecretUrl(&["sqlite", "postgres", "postgresql"]), "sqlite://matins.db", "sqlite://FILE, relative to the working folder."),
+        default(
+            "url",
+            Form::SecretUrl(&["sqlite", "postgres", "postgresql"]),
+            "sqlite://matins.db",
+            "sqlite://FILE, relative to the working folder.",
+        ),
         key("retention", Form::Table(&RETENTION), "How long things are kept."),
     ],
 );
@@ -121,7 +148,12 @@ static SMTP: Section = Section::new(
     &[
         required("host", Form::Text, "Host name or address."),
         key("port", Form::Count(1, 65_535), "Port: 587 for starttls, 465 for implicit, 25 for none unless given."),
-        default("tls", Form::Word(&["starttls", "implicit", "none"]), "starttls", "How the line is secured; never falls back."),
+        default(
+            "tls",
+            Form::Word(&["starttls", "implicit", "none"]),
+            "starttls",
+            "How the line is secured; never falls back.",
+        ),
         key("username", Form::Text, "User name; goes with password."),
         key("password", Form::Secret, "Password; goes with username."),
         required("from", Form::Mailbox, "Sender, such as \"Matins <matins@example.com>\"."),
@@ -143,7 +175,12 @@ static RECEIVER: Section = Section {
                 key("webhook_url", Form::SecretUrl(HTTP), "Incoming webhook."),
                 key("bot_token", Form::Secret, "Token of the bot; goes with channel."),
                 key("channel", Form::Text, "Channel name or id; goes with bot_token."),
-                default("api_url", Form::Url(HTTP), "https://slack.com/api", "Base of the Web API, for tests and proxies."),
+                default(
+                    "api_url",
+                    Form::Url(HTTP),
+                    "https://slack.com/api",
+                    "Base of the Web API, for tests and proxies.",
+                ),
             ],
         ),
         Section::new(
@@ -152,8 +189,16 @@ static RECEIVER: Section = Section {
             &[required("to", Form::Recipients, "A mailbox, a list of them, or \"owner\".")],
         ),
         Section::new("webhook", "JSON by HTTP POST.", &[required("url", Form::SecretUrl(HTTP), "Where to.")]),
-        Section::new("nats", "A message on a subject.", &[required("subject", Form::Subject { wildcards: false }, "The subject.")]),
-        Section::new("file", "One file a message.", &[required("dir", Form::Path, "The folder, relative to the working folder.")]),
+        Section::new(
+            "nats",
+            "A message on a subject.",
+            &[required("subject", Form::Subject { wildcards: false }, "The subject.")],
+        ),
+        Section::new(
+            "file",
+            "One file a message.",
+            &[required("dir", Form::Path, "The folder, relative to the working folder.")],
+        ),
     ],
 };
 
@@ -211,7 +256,12 @@ static ROUTE: Section = Section::new(
         required("match", Form::Match, "What it is for; {} is everything."),
         key("page", RECEIVERS, "Receivers of pages: money and compliance only."),
         key("digest", Form::MapOf(Defined::Digest, &RECEIVERS), "Receivers by digest: digest.daily = [\"ops\"]."),
-        default("group_by", Form::OneOrList(&Form::MatchKey { fingerprint: true }), "workflow, class", "What makes two failures one incident."),
+        default(
+            "group_by",
+            Form::OneOrList(&Form::MatchKey { fingerprint: true }),
+            "workflow, class",
+            "What makes two failures one incident.",
+        ),
         default("remind_every", Form::TimeOrNever, "4h", "Reminders until acknowledged."),
         default("resolve_after", Form::Time, "15m", "Nothing new for so long, and nothing open: resolved."),
         default("growth_every", Form::Time, "5m", "Growth messages at most this often."),
@@ -223,10 +273,7 @@ static ROUTE: Section = Section::new(
 static ESCALATION: Section = Section::new(
     "escalate",
     "A step of an escalation.",
-    &[
-        required("after", Form::Period, "Time since the page."),
-        required("to", RECEIVERS, "Who hears then."),
-    ],
+    &[required("after", Form::Period, "Time since the page."), required("to", RECEIVERS, "Who hears then.")],
 );
 
 static SYMPTOM: Section = Section {
@@ -236,8 +283,18 @@ static SYMPTOM: Section = Section {
         required("name", Form::Text, "Unique."),
         default("match", Form::Match, "{}", "For which workflows."),
         required("kind", Form::Word(SYMPTOM_KINDS), "What is watched."),
-        default("severity", Form::Word(&["page", "digest"]), "digest", "page: at once for protected workflows, first in the next digest for others."),
-        default("mode", Form::Word(&["live", "observe"]), "live", "observe records when it would have fired and tells nobody."),
+        default(
+            "severity",
+            Form::Word(&["page", "digest"]),
+            "digest",
+            "page: at once for protected workflows, first in the next digest for others.",
+        ),
+        default(
+            "mode",
+            Form::Word(&["live", "observe"]),
+            "live",
+            "observe records when it would have fired and tells nobody.",
+        ),
     ],
     kinds: SYMPTOM_SECTIONS,
 };
@@ -316,7 +373,10 @@ static SYMPTOM_SECTIONS: &[Section] = &[
     Section::new(
         "retry_pressure",
         "Too many retries per finished operation.",
-        &[default("over", POSITIVE, "2.0", "More than this."), default("window", Form::Period, "1h", "Measured over this long.")],
+        &[
+            default("over", POSITIVE, "2.0", "More than this."),
+            default("window", Form::Period, "1h", "Measured over this long."),
+        ],
     ),
     Section::new("absence", "Nothing heard for every + grace of the workflow.", &[]),
     Section::new(
@@ -332,7 +392,10 @@ static SYMPTOM_SECTIONS: &[Section] = &[
     Section::new(
         "systemic",
         "One downstream or error type hits several workflows.",
-        &[default("count", COUNT, "3", "So many workflows."), default("window", Form::Period, "15m", "Within this long.")],
+        &[
+            default("count", COUNT, "3", "So many workflows."),
+            default("window", Form::Period, "15m", "Within this long."),
+        ],
     ),
     Section::new(
         "breaker",
@@ -354,7 +417,12 @@ static SILENCE: Section = Section::new(
         required("until", Form::Instant, "When it ends, with an offset; at most 30 days ahead."),
         required("reason", Form::Text, "Why."),
         required("by", Form::Text, "Who asked for it."),
-        default("protected", Form::Flag, "false", "Whether it hides money and compliance workflows; then at most 24 h ahead."),
+        default(
+            "protected",
+            Form::Flag,
+            "false",
+            "Whether it hides money and compliance workflows; then at most 24 h ahead.",
+        ),
     ],
 );
 
@@ -444,7 +512,11 @@ static WATCHDOG: Section = Section::new(
 static TEMPLATES: Section = Section::new(
     "[templates]",
     "Messages of one's own.",
-    &[required("dir", Form::Path, "Folder whose files replace the built-in ones of the same name; relative to this file's folder.")],
+    &[required(
+        "dir",
+        Form::Path,
+        "Folder whose files replace the built-in ones of the same name; relative to this file's folder.",
+    )],
 );
 
 static REDACT: Section = Section::new(
@@ -489,7 +561,10 @@ static WEB_TOKEN: Section = Section::new(
 );
 
 /// Every key of a section for the kind that it names.
-pub(super) fn keys_of<'s>(section: &'static Section, kind: Option<&'s str>) -> impl Iterator<Item = &'static Key> + use<'s> {
+pub(super) fn keys_of<'s>(
+    section: &'static Section,
+    kind: Option<&'s str>,
+) -> impl Iterator<Item = &'static Key> + use<'s> {
     let further = kind.and_then(|k| section.kind(k)).map_or(&[][..], |s| s.keys);
     section.keys.iter().chain(further)
 }

@@ -113,7 +113,8 @@ impl Sense<'_> {
         for (n, (route, cursor)) in routes.iter().zip(&cursors).enumerate() {
             let earlier = routes[..n].iter().find(|e| !e.continues && swallows(&e.matcher, &route.matcher));
             if let Some(earlier) = earlier {
-                let why = if earlier.matcher.is_empty() { "matches everything" } else { "matches all that this one does" };
+                let why =
+                    if earlier.matcher.is_empty() { "matches everything" } else { "matches all that this one does" };
                 let message = format!(
                     "route {:?} is never reached: route {:?} before it {why} and does not continue",
                     route.name.as_str(),
@@ -145,9 +146,14 @@ impl Sense<'_> {
         for page in pages.into_iter().filter(behind) {
             self.without_fallback(page, workflow);
         }
-        let gap = routes_of(self.config, workflow).into_iter().find(|(r, fit)| *fit == Fit::Some && !r.continues && r.page.is_empty());
+        let gap = routes_of(self.config, workflow)
+            .into_iter()
+            .find(|(r, fit)| *fit == Fit::Some && !r.continues && r.page.is_empty());
         if let Some((route, _)) = gap {
-            self.report.warn(at, format!("route {:?} keeps some failures of workflow {name:?} from paging", route.name.as_str()));
+            self.report.warn(
+                at,
+                format!("route {:?} keeps some failures of workflow {name:?} from paging", route.name.as_str()),
+            );
         }
     }
 
@@ -175,13 +181,18 @@ impl Sense<'_> {
                 self.report.error(cursor.place("kind"), message);
             }
         }
-        let unowned = self.config.workflows.iter().zip(self.root.tables("workflows")).filter(|(w, _)| w.owner.is_none());
+        let unowned =
+            self.config.workflows.iter().zip(self.root.tables("workflows")).filter(|(w, _)| w.owner.is_none());
         for (workflow, cursor) in unowned {
             let routes = routes_of(self.config, workflow);
             let receivers = routes.iter().flat_map(|(r, _)| r.digest.values().flatten());
             let mut owners = receivers.filter(|r| self.config.receivers.get(*r).is_some_and(|r| to_owner(&r.kind)));
             if let Some(receiver) = owners.next() {
-                let message = format!("workflow {:?} has no owner: receiver {:?} tells nobody of it", workflow.name.as_str(), receiver.as_str());
+                let message = format!(
+                    "workflow {:?} has no owner: receiver {:?} tells nobody of it",
+                    workflow.name.as_str(),
+                    receiver.as_str()
+                );
                 self.report.warn(cursor.place("name"), message);
             }
         }
@@ -234,10 +245,16 @@ impl Sense<'_> {
         }
         for (workflow, cursor) in self.config.workflows.iter().zip(self.root.tables("workflows")) {
             let Some(slo) = &workflow.slo else { continue };
-            let out: Vec<&str> =
-                DEFAULT_BURNS.iter().filter(|(_, burn)| !rules::burn_can_exceed(burn, slo)).map(|(name, _)| *name).collect();
+            let out: Vec<&str> = DEFAULT_BURNS
+                .iter()
+                .filter(|(_, burn)| !rules::burn_can_exceed(burn, slo))
+                .map(|(name, _)| *name)
+                .collect();
             if !out.is_empty() {
-                let message = format!("at slo {slo} even a total failure burns too slowly for {}; they can't fire", out.join(" and "));
+                let message = format!(
+                    "at slo {slo} even a total failure burns too slowly for {}; they can't fire",
+                    out.join(" and ")
+                );
                 self.report.warn(cursor.place("slo"), message);
             }
         }
@@ -253,8 +270,10 @@ impl Sense<'_> {
         }
         let calendars = names(self.root.table, Defined::Calendar.section());
         for calendar in calendars {
-            let used = self.config.digests.values().any(|d| d.calendar.as_ref().is_some_and(|c| c.as_str() == calendar));
-            let at = self.root.node("calendars").and_then(Node::table).and_then(|t| t.entry(calendar)).map(|e| e.node.at);
+            let used =
+                self.config.digests.values().any(|d| d.calendar.as_ref().is_some_and(|c| c.as_str() == calendar));
+            let at =
+                self.root.node("calendars").and_then(Node::table).and_then(|t| t.entry(calendar)).map(|e| e.node.at);
             if !used {
                 self.report.warn(at.unwrap_or(self.root.at), format!("no digest keeps to calendar {calendar:?}"));
             }
@@ -282,7 +301,9 @@ fn swallows(earlier: &Matcher, later: &Matcher) -> bool {
 /// Whether a matcher can fit events of a workflow.
 fn may_fit(matcher: &Matcher, workflow: &Workflow) -> bool {
     matcher.keys().all(|(key, globs)| match key {
-        MatchKey::Workflow => globs.iter().any(|g| g.matches(workflow.name.as_str()) || workflow.name.matches(g.as_str())),
+        MatchKey::Workflow => {
+            globs.iter().any(|g| g.matches(workflow.name.as_str()) || workflow.name.matches(g.as_str()))
+        }
         MatchKey::Domain => globs.iter().any(|g| g.matches(workflow.domain.as_str())),
         MatchKey::Class | MatchKey::Step | MatchKey::Downstream | MatchKey::Label(_) => true,
     })

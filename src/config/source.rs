@@ -117,7 +117,11 @@ mod tests {
     #[test]
     fn columns_count_characters() {
         let report = Report {
-            sources: vec![Source { name: "a.toml".into(), path: "a.toml".into(), text: "x = 1\r\nü = \"é\"\r\n".into() }],
+            sources: vec![Source {
+                name: "a.toml".into(),
+                path: "a.toml".into(),
+                text: "x = 1\r\nü = \"é\"\r\n".into(),
+            }],
             ..Report::default()
         };
         assert_eq!(report.whereabouts(Place { file: 0, start: 12, end: 15 }), "a.toml:2:5");

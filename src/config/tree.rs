@@ -124,7 +124,8 @@ pub(super) fn parse(file: usize, lookup: Lookup<'_>, report: &Report) -> Option<
     let (root, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let span = error.span().unwrap_or_default();
-        report.error(Place { file, start: span.start, end: span.end }, format!("this is not TOML: {}", error.message()));
+        report
+            .error(Place { file, start: span.start, end: span.end }, format!("this is not TOML: {}", error.message()));
     }
     let reader = Reader { file, lookup, report };
     errors.is_empty().then(|| reader.table(root.get_ref()))

@@ -37,9 +37,13 @@ pub(super) fn noun(form: &Form) -> &'static str {
         Form::Flag => "true or false",
         Form::Day => "a date",
         Form::Instant => "an instant such as 2026-09-01T08:00:00Z",
-        Form::Table(_) | Form::FlagOrTable(_) | Form::Named(_) | Form::Map(_) | Form::MapOf(..) | Form::Match | Form::Hours => {
-            "a table"
-        }
+        Form::Table(_)
+        | Form::FlagOrTable(_)
+        | Form::Named(_)
+        | Form::Map(_)
+        | Form::MapOf(..)
+        | Form::Match
+        | Form::Hours => "a table",
         Form::Tables(_) => "a list of tables",
         Form::Text
         | Form::Secret
@@ -68,19 +72,25 @@ pub(super) fn problem(form: &Form, text: &str) -> Option<String> {
         Form::Period => period_problem(text),
         Form::TimeOrNever => period_problem(text).filter(|_| text != "never").map(|p| format!("{p}, or \"never\"")),
         Form::Day => day(text).is_none().then(|| "no date; write it as 2026-12-25".to_owned()),
-        Form::Instant => instant(text).is_none().then(|| "no instant; write it with its offset, as 2026-09-01T08:00:00Z".to_owned()),
+        Form::Instant => {
+            instant(text).is_none().then(|| "no instant; write it with its offset, as 2026-09-01T08:00:00Z".to_owned())
+        }
         Form::Url(schemes) | Form::SecretUrl(schemes) => url_problem(text, schemes),
         Form::Mailbox => parse_mailbox(text)
             .is_none()
             .then(|| "no mailbox; write name@example.com or \"Name <name@example.com>\"".to_owned()),
         Form::Cron => cron_problem(text),
-        Form::Regex => regex::Regex::new(text).err().map(|e| format!("no regular expression: {}", last_line(&e.to_string()))),
+        Form::Regex => {
+            regex::Regex::new(text).err().map(|e| format!("no regular expression: {}", last_line(&e.to_string())))
+        }
         Form::Subject { wildcards } => subject_problem(text, *wildcards),
         Form::NatsName => {
             let wrong = text.contains(|c: char| c.is_whitespace() || c.is_control() || ".*>/\\".contains(c));
             wrong.then(|| "a NATS name has no spaces, dots, slashes, * or >".to_owned())
         }
-        Form::Socket => socket(text).is_none().then(|| "no address to listen on; write it as 127.0.0.1:8420".to_owned()),
+        Form::Socket => {
+            socket(text).is_none().then(|| "no address to listen on; write it as 127.0.0.1:8420".to_owned())
+        }
         Form::MatchKey { fingerprint } => match_key_problem(text, *fingerprint),
         Form::Zone => parse_zone(text).err().map(|_| "no IANA time zone".to_owned()),
         Form::Text
@@ -147,7 +157,9 @@ pub(super) fn integer(node: &Node) -> Option<i128> {
     match &node.value {
         Value::Integer(digits) => digits.parse().ok(),
         Value::Text(text) if text.is_expanded() => text.value.as_deref()?.trim().parse().ok(),
-        Value::Text(_) | Value::Float(_) | Value::Flag(_) | Value::Instant(_) | Value::List(_) | Value::Table(_) => None,
+        Value::Text(_) | Value::Float(_) | Value::Flag(_) | Value::Instant(_) | Value::List(_) | Value::Table(_) => {
+            None
+        }
     }
 }
 
@@ -177,7 +189,10 @@ pub(super) fn shown(node: &Node) -> String {
 }
 
 fn url_problem(text: &str, schemes: &[&str]) -> Option<String> {
-    let wanted = format!("an address begins with {}", schemes.iter().map(|s| format!("{s}://")).collect::<Vec<_>>().join(" or "));
+    let wanted = format!(
+        "an address begins with {}",
+        schemes.iter().map(|s| format!("{s}://")).collect::<Vec<_>>().join(" or ")
+    );
     let Some((scheme, rest)) = text.split_once("://") else {
         return Some(wanted);
     };
@@ -206,9 +221,10 @@ fn subject_problem(text: &str, wildcards: bool) -> Option<String> {
     let tokens: Vec<&str> = text.split('.').collect();
     let blank = tokens.iter().any(|t| t.is_empty() || t.contains(|c: char| c.is_whitespace() || c.is_control()));
     let wild = tokens.iter().any(|t| t.contains(['*', '>']));
-    let misplaced = tokens.iter().enumerate().any(|(n, t)| {
-        (t.contains('>') && (*t != ">" || n + 1 < tokens.len())) || (t.contains('*') && *t != "*")
-    });
+    let misplaced = tokens
+        .iter()
+        .enumerate()
+        .any(|(n, t)| (t.contains('>') && (*t != ">" || n + 1 < tokens.len())) || (t.contains('*') && *t != "*"));
     if blank {
         Some("a subject is words with dots between, without spaces".to_owned())
     } else if wild && !wildcards {

@@ -1,17 +1,17 @@
 //! TX1: a batch of events with everything that follows from them, in one transaction. The caller acks after it committed.
 //! Decisions are made by the pure rooms; this is the order in which they are asked and written.
 
+use super::Decoded;
 use super::interned::{Fate, Interned};
 use super::letter_ops::{LetterOps, letter_of, resolves};
 use super::page::{OpenIncidents, Pager};
-use super::{Decoded, Inbound};
 use crate::event::{Detail, Event, OutcomeCounts};
 use crate::route::{Decision, Paging, Policy};
 use crate::store::intake::{self, CounterRow, EventRow, QuarantineRow, Sums};
 use crate::store::{Store, StoreError, WriteTx, to_ms};
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -246,8 +246,7 @@ impl Intake {
             Detail::Outcome(OutcomeCounts::Cumulative { producer, epoch, ok_total, failed_total }) => {
                 let workflow_id = self.interned.workflow(tx, event).await?;
                 let totals = (count(*ok_total), count(*failed_total));
-                (sums.ok, sums.failed) =
-                    intake::advance_producer(tx, workflow_id, producer, epoch, totals).await?;
+                (sums.ok, sums.failed) = intake::advance_producer(tx, workflow_id, producer, epoch, totals).await?;
             }
             Detail::Recovery { took_ms: Some(took_ms), .. } => {
                 sums.took_ms = count(*took_ms);
@@ -303,11 +302,7 @@ async fn duplicates(tx: &mut SqliteConnection, drafts: Vec<Draft>) -> Result<Vec
     Ok(found)
 }
 
-async fn quarantine(
-    tx: &mut SqliteConnection,
-    batch: &[Item],
-    committed: &mut Committed,
-) -> Result<(), StoreError> {
+async fn quarantine(tx: &mut SqliteConnection, batch: &[Item], committed: &mut Committed) -> Result<(), StoreError> {
     for item in batch {
         if let Item::Unreadable(row) = item
             && intake::insert_quarantine(tx, row).await?

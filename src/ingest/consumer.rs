@@ -10,7 +10,7 @@ use crate::ingest::page::Pager;
 use crate::route::Policy;
 use crate::store::intake::QuarantineRow;
 use async_nats::Client;
-use async_nats::client::State;
+use async_nats::connection::State;
 use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::pull::{MessagesErrorKind, Stream};
 use chrono::{DateTime, Utc};

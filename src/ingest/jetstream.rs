@@ -204,8 +204,6 @@ async fn open_consumer(stream: &stream::Stream, settings: &NatsSettings) -> Resu
             Ok(made)
         }
         // Another replica may have made it between the two requests.
-        Err(error) => {
-            stream.get_consumer(&settings.durable).await.map_err(|_| refused(&settings.durable, &error))
-        }
+        Err(error) => stream.get_consumer(&settings.durable).await.map_err(|_| refused(&settings.durable, &error)),
     }
 }

@@ -7,7 +7,13 @@
 //! ```
 
 pub mod classify;
+pub mod commit;
+pub mod consumer;
 pub mod decode;
+mod interned;
+pub mod jetstream;
+mod letter_ops;
+pub mod page;
 mod quarantine;
 mod reader;
 pub mod redact;

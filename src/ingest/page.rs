@@ -88,9 +88,8 @@ impl OpenIncidents {
     async fn sharing(&self, tx: &mut WriteTx, key: &str, event: &Event) -> Result<Option<Incident>, StoreError> {
         let Some(downstream) = event.downstream.as_deref() else { return Ok(None) };
         let stored = incidents::open_of_downstream(tx, downstream).await?;
-        let mut other_workflow = stored.into_iter().filter(|i| {
-            i.shares_cause(downstream, event.received_at) && !i.has_hit(&event.workflow)
-        });
+        let mut other_workflow =
+            stored.into_iter().filter(|i| i.shares_cause(downstream, event.received_at) && !i.has_hit(&event.workflow));
         let Some(incident) = other_workflow.next() else { return Ok(None) };
         incidents::add_key(tx, key, incident.id).await?;
         Ok(Some(incident))

@@ -164,11 +164,7 @@ pub async fn open_letters(pool: &SqlitePool, scope: &Scope) -> Result<Vec<Letter
 }
 
 /// Dead letters that came and went in a scope; `open` are those open at its end.
-pub async fn letter_flow(
-    pool: &SqlitePool,
-    scope: &Scope,
-    open: &[LetterGroup],
-) -> Result<LetterFlow, StoreError> {
+pub async fn letter_flow(pool: &SqlitePool, scope: &Scope, open: &[LetterGroup]) -> Result<LetterFlow, StoreError> {
     let mut flow = LetterFlow::default();
     for group in open {
         let count = flow.by_workflow.entry(group.workflow.clone()).or_default();
@@ -253,8 +249,8 @@ pub async fn fingerprints(
     wanted: &BTreeSet<Fingerprint>,
     first_at: &BTreeMap<Fingerprint, DateTime<Utc>>,
 ) -> Result<BTreeMap<Fingerprint, FingerprintInfo>, StoreError> {
-    let list = serde_json::to_string(wanted)
-        .map_err(|e| StoreError::Corrupt { what: "fingerprints", why: e.to_string() })?;
+    let list =
+        serde_json::to_string(wanted).map_err(|e| StoreError::Corrupt { what: "fingerprints", why: e.to_string() })?;
     let rows = sqlx::query(
         "SELECT k.fingerprint, w.name, k.step, k.class, k.error_type, k.sample, k.downstream, min(k.first_seen_at), \
          max(CASE WHEN k.regressed_at >= ?2 AND k.regressed_at < ?3 THEN k.regressed_from END) \
