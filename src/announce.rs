@@ -121,6 +121,12 @@ impl Announcer {
         calendar.or_else(|| self.config.digests.values().next().map(|d| d.timezone)).unwrap_or(Tz::UTC)
     }
 
+    /// The sentence that a page about `incident` would open with now.
+    pub fn sentence(&self, incident: &Incident, open_letters: u64, now: DateTime<Utc>) -> String {
+        let number = incident.told.page_number;
+        PageView::of(&self.facts(&Message { incident, kind: PageKind::Page, number, open_letters, now })).sentence
+    }
+
     /// The message again, for another receiver: what a fallback gets.
     pub fn render_for(&self, entry: &NewEntry, receiver: &Receiver) -> crate::render::Content {
         let frame = self.frame(entry.kind, entry.number, entry.incident_id, receiver);
@@ -208,7 +214,7 @@ impl Announcer {
     }
 
     /// The domain of the sender, which is ours to make ids under.
-    fn mail_host(&self) -> String {
+    pub fn mail_host(&self) -> String {
         let from = self.config.smtp.as_ref().map_or("", |smtp| smtp.from.as_str());
         let domain = from.rsplit_once('@').map_or("", |(_, domain)| domain.trim_end_matches('>').trim());
         let plain = !domain.is_empty() && domain.chars().all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '-');
