@@ -51,3 +51,5 @@ pub mod outbox;
 pub mod render;
 
 pub mod config;
+
+pub mod cli;

@@ -254,11 +254,14 @@ fn hours(calendar: &Cursor<'_>, bench: Bench<'_>) -> Option<WeekHours> {
         Err(errors) => errors,
     };
     for error in errors {
-        let spans = table.0.iter().flat_map(|e| e.node.items().iter().map(|n| (n.text(), n.at)));
-        let keys = table.0.iter().map(|e| (Some(e.key.as_str()), e.at));
-        let found = keys.chain(spans).find(|(text, _)| *text == Some(error.value.as_str()));
-        let at = found.map_or(calendar.place("hours"), |(_, at)| at);
-        bench.report.value_error(at, &error.value, format!("{:?}: {}", error.value, error.message));
+        let mut spans = table.0.iter().flat_map(|e| e.node.items()).map(|n| (n.text(), n));
+        let key = table.0.iter().find(|e| e.key == error.value).map(|e| e.at);
+        let span = spans.find(|(text, _)| *text == Some(error.value.as_str())).map(|(_, node)| node);
+        let at = key.or(span.map(|n| n.at)).unwrap_or_else(|| calendar.place("hours"));
+        match span.and_then(|n| n.string()).filter(|text| text.is_expanded()) {
+            Some(text) => bench.report.value_error(at, &text.written, format!("{:?} gives no hours", text.written)),
+            None => bench.report.value_error(at, &error.value, format!("{:?}: {}", error.value, error.message)),
+        }
     }
     None
 }

@@ -84,7 +84,7 @@ impl<'a> Checker<'a> {
             Form::OneOrList(inner) => self.one_or_list(node, inner, name),
             Form::Map(inner) => self.each(node, name, |e| self.value(&e.node, inner, &inside(name, &e.key))),
             Form::MapOf(defined, inner) => self.each(node, name, |entry| {
-                self.defined(entry.at, &entry.key, *defined);
+                self.defined(entry.at, &entry.key, &entry.key, *defined);
                 self.value(&entry.node, inner, &inside(name, &entry.key));
             }),
             Form::Match => self.each(node, name, |entry| self.match_key(entry, name)),
@@ -146,9 +146,9 @@ impl<'a> Checker<'a> {
         let mut seen: Vec<&Entry> = Vec::new();
         for (n, item) in items.iter().enumerate() {
             let entry = item.table().and_then(|t| t.entry("name"));
-            let title = entry.and_then(|e| e.node.text()).map_or_else(
+            let title = entry.and_then(|e| e.node.string()).map_or_else(
                 || format!("{} {}", singular(name), n + 1),
-                |given| format!("{} {given:?}", singular(name)),
+                |given| format!("{} {:?}", singular(name), given.written),
             );
             self.table(item, section, &title);
             let Some(entry) = entry.filter(|e| e.node.text().is_some()) else { continue };
@@ -219,13 +219,13 @@ impl<'a> Checker<'a> {
             MatchKey::Workflow | MatchKey::Step | MatchKey::Downstream | MatchKey::Label(_) => return,
         };
         for item in node.items() {
-            let Some(text) = item.text() else { continue };
+            let (Some(text), Some(shown)) = (item.text(), item.string().map(|s| &s.written)) else { continue };
             let glob = Glob::new(text);
             if !words.iter().any(|w| glob.matches(w)) {
                 self.report.unknown(
                     item.at,
-                    text,
-                    format!("{text:?} fits no {}", key_word(key)),
+                    shown,
+                    format!("{shown:?} fits no {}", key_word(key)),
                     words.iter().copied(),
                 );
             }
@@ -263,7 +263,7 @@ impl<'a> Checker<'a> {
         if value.trim().is_empty() {
             self.report.error(node.at, format!("{name} is blank"));
         } else if let Form::Ref(defined) = form {
-            self.defined(node.at, value, *defined);
+            self.defined(node.at, value, &text.written, *defined);
         } else if let Form::Word(words) = form {
             self.word(node, text, words, name);
         } else if matches!(form, Form::Zone) {
@@ -297,13 +297,14 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn defined(&self, at: Place, name: &str, defined: Defined) {
+    /// Reports a name that nothing is called by; `shown` is the name as written.
+    fn defined(&self, at: Place, name: &str, shown: &str, defined: Defined) {
         let known: Vec<&str> = names(self.root, defined.section()).collect();
         if self.complete && !known.contains(&name) {
             let has =
                 if known.is_empty() { "none is defined".to_owned() } else { format!("defined: {}", known.join(", ")) };
-            let message = format!("there is no {} {name:?} ({has})", defined.noun());
-            self.report.unknown(at, name, message, known.iter().copied());
+            let message = format!("there is no {} {shown:?} ({has})", defined.noun());
+            self.report.unknown(at, shown, message, known.iter().copied());
         }
     }
 

@@ -1,0 +1,293 @@
+//! `matins check`: what is wrong with a config, and what it will do: when digests are due, when people read, who hears
+//! of which workflow. What is right and wrong is decided in `config`.
+
+use crate::calendar::Calendar;
+use crate::config::{self, Config, DigestSettings, Loaded, Problem};
+use crate::workflow::Workflow;
+use chrono::{DateTime, Days, TimeDelta, Utc};
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// What `check` needs from outside.
+pub struct Check<'a> {
+    /// The config file.
+    pub path: &'a Path,
+    /// The environment, for `${NAME}`.
+    pub env: &'a dyn Fn(&str) -> Option<String>,
+    /// What slots and silences are held against.
+    pub now: DateTime<Utc>,
+    /// Tries every template of a config; one line for each that is broken, naming file and cause.
+    pub template_problems: &'a dyn Fn(&Config) -> Vec<String>,
+}
+
+/// Exit code of a config that is refused.
+const REFUSED: u8 = 2;
+
+/// Checks, and writes what was found to `out` and problems to `err`. Exit code 0 when all is well, 2 when it is not, 1
+/// when nothing can be written.
+pub fn run(check: &Check<'_>, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
+    let written = match config::load(check.path, check.env, check.now) {
+        Ok(loaded) => report(check, &loaded, out, err),
+        Err(error) => writeln!(err, "{error}").map(|()| REFUSED),
+    };
+    written.map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+fn report(check: &Check<'_>, loaded: &Loaded, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
+    let broken = (check.template_problems)(&loaded.config);
+    if broken.is_empty() {
+        writeln!(out, "OK: {}", summary(check.path, &loaded.config))?;
+    }
+    warnings(&loaded.warnings, out)?;
+    overview(&loaded.config, check.now, out)?;
+    for problem in &broken {
+        writeln!(err, "{problem}")?;
+    }
+    Ok(if broken.is_empty() { 0 } else { REFUSED })
+}
+
+/// Writes what the config will do.
+///
+/// # Errors
+/// When `out` can't be written.
+pub fn overview(config: &Config, now: DateTime<Utc>, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\nDigests")?;
+    for digest in config.digests.values() {
+        write!(out, "{}", digest_lines(digest, now))?;
+    }
+    if !config.calendars.is_empty() {
+        writeln!(out, "\nOpen hours of the next week")?;
+    }
+    for (name, calendar) in &config.calendars {
+        writeln!(out, "  {name} ({})", calendar.timezone)?;
+        write!(out, "{}", week_lines(calendar, now))?;
+    }
+    writeln!(out, "\nWorkflows")?;
+    for workflow in config.workflows.iter() {
+        write!(out, "{}", workflow_lines(config, workflow))?;
+    }
+    Ok(())
+}
+
+fn summary(path: &Path, config: &Config) -> String {
+    let counts = [
+        (config.workflows.iter().count(), "workflow"),
+        (config.routes.len(), "route"),
+        (config.receivers.len(), "receiver"),
+        (config.digests.len(), "digest"),
+    ];
+    let counts: Vec<String> = counts.iter().map(|(n, noun)| count(*n, noun)).collect();
+    format!("{} (version {}): {}", path.display(), config.version, counts.join(", "))
+}
+
+fn count(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
+fn warnings(warnings: &[Problem], out: &mut dyn Write) -> io::Result<()> {
+    if !warnings.is_empty() {
+        writeln!(out, "\n{}", count(warnings.len(), "warning"))?;
+    }
+    warnings.iter().try_for_each(|warning| writeln!(out, "{warning}"))
+}
+
+/// A digest and its next three slots.
+fn digest_lines(digest: &DigestSettings, now: DateTime<Utc>) -> String {
+    let calendar = digest.calendar.as_ref().map_or(String::new(), |c| format!(", held outside {c}"));
+    let empty = if digest.send_empty { "sent when empty" } else { "skipped when empty" };
+    let mut text = format!("  {}: {} in {}{calendar}, {empty}\n", digest.name, digest.schedule.line(), digest.timezone);
+    let slots = std::iter::successors(Some(now), |at| digest.schedule.next_after(*at, digest.timezone));
+    for slot in slots.skip(1).take(3) {
+        let local = slot.with_timezone(&digest.timezone);
+        text.push_str(&format!("    {}   in {}\n", local.format("%a %-d %b %H:%M %Z"), words(slot - now)));
+    }
+    text
+}
+
+/// Seven days of a calendar, one line each.
+fn week_lines(calendar: &Calendar, now: DateTime<Utc>) -> String {
+    let zone = calendar.timezone;
+    let today = now.with_timezone(&zone).date_naive();
+    let spans = calendar.spans_between(now - TimeDelta::days(1), now + TimeDelta::days(9));
+    let mut text = String::new();
+    for date in (0..7).filter_map(|n| today.checked_add_days(Days::new(n))) {
+        let starting = spans.iter().filter(|span| span.0.with_timezone(&zone).date_naive() == date);
+        let hours: Vec<String> = starting.map(|(start, end)| span_words(*start, *end, calendar)).collect();
+        let hours = if hours.is_empty() { "closed".to_owned() } else { hours.join(", ") };
+        let holiday = if calendar.holidays.contains(&date) { " (holiday)" } else { "" };
+        text.push_str(&format!("    {}   {hours}{holiday}\n", date.format("%a %-d %b")));
+    }
+    text
+}
+
+fn span_words(start: DateTime<Utc>, end: DateTime<Utc>, calendar: &Calendar) -> String {
+    let (start, end) = (start.with_timezone(&calendar.timezone), end.with_timezone(&calendar.timezone));
+    let form = if end.date_naive() == start.date_naive() { "%H:%M" } else { "%a %H:%M" };
+    format!("{} to {}", start.format("%H:%M"), end.format(form))
+}
+
+/// Who hears of a workflow.
+fn workflow_lines(config: &Config, workflow: &Workflow) -> String {
+    let owner = workflow.owner.as_deref().unwrap_or("none set");
+    let mut text = format!("  {} ({}), owner: {owner}\n", workflow.name.as_str(), workflow.domain.as_str());
+    let routes = config.routes_of(workflow);
+    let named =
+        routes.iter().map(|(r, all)| format!("{}{}", r.name, if *all { "" } else { " (some of its failures)" }));
+    text.push_str(&format!("    routes: {}\n", list(named)));
+    if workflow.domain.is_protected() {
+        let pages = config.pages_of(workflow).into_iter().map(|name| {
+            let fallback = config.receivers.get(name).and_then(|r| r.fallback.as_ref());
+            fallback.map_or(name.to_string(), |f| format!("{name}, else {f}"))
+        });
+        text.push_str(&format!("    pages: {}\n", list(pages)));
+    }
+    let digests = routes.iter().flat_map(|(r, _)| &r.digest);
+    let digests = digests.map(|(digest, to)| format!("{digest} to {}", list(to.iter().map(ToString::to_string))));
+    text.push_str(&format!("    digests: {}\n", list(digests)));
+    text
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    let mut unique: Vec<String> = Vec::new();
+    items.for_each(|item| {
+        if !unique.contains(&item) {
+            unique.push(item);
+        }
+    });
+    if unique.is_empty() { "none".to_owned() } else { unique.join(", ") }
+}
+
+/// A time in words, two units at most, cut and not rounded: `2 d 17 h`, `1 h 12 min`, `40 s`.
+fn words(time: TimeDelta) -> String {
+    let seconds = time.num_seconds().max(0);
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600, seconds / 60);
+    let pair = |n: i64, unit: &str, m: i64, smaller: &str| match m {
+        0 => format!("{n} {unit}"),
+        m => format!("{n} {unit} {m} {smaller}"),
+    };
+    match hours {
+        48.. => pair(days, "d", hours % 24, "h"),
+        10..48 => format!("{hours} h"),
+        1..10 => pair(hours, "h", minutes % 60, "min"),
+        _ if minutes >= 10 => format!("{minutes} min"),
+        _ if minutes >= 1 => pair(minutes, "min", seconds % 60, "s"),
+        _ => format!("{seconds} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_read_as_words() {
+        for (seconds, text) in [
+            (40, "40 s"),
+            (220, "3 min 40 s"),
+            (780, "13 min"),
+            (4320, "1 h 12 min"),
+            (3600, "1 h"),
+            (93_600, "26 h"),
+            (234_000, "2 d 17 h"),
+        ] {
+            assert_eq!(words(TimeDelta::seconds(seconds)), text);
+        }
+    }
+
+    fn checked(text: &str, templates: &[&str]) -> (String, String, ExitCode) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("matins.toml");
+        std::fs::write(&path, text).unwrap();
+        let problems = |_: &Config| templates.iter().map(|t| (*t).to_owned()).collect();
+        let now = "2026-11-17T10:00:00Z".parse().unwrap();
+        let check = Check { path: &path, env: &|_| None, now, template_problems: &problems };
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let code = run(&check, &mut out, &mut err);
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace(&dir.path().display().to_string(), "");
+        (text(out), text(err), code)
+    }
+
+    const GOOD: &str = r#"
+[smtp]
+host = "127.0.0.1"
+from = "Matins <matins@example.com>"
+[receivers.oncall]
+kind = "file"
+dir = "out"
+fallback = "ops"
+[receivers.ops]
+kind = "email"
+to = ["ops@example.com"]
+[calendars.office]
+timezone = "Asia/Kolkata"
+hours = { mon-fri = ["09:30-13:00", "14:00-18:30"], sat = ["22:00-02:00"] }
+holidays = [2026-11-18]
+[digests.daily]
+cron = "0 10 * * *"
+calendar = "office"
+[[workflows]]
+name = "pay"
+domain = "money"
+owner = "Asha <asha@example.com>"
+[[workflows]]
+name = "report"
+[[routes]]
+name = "protected"
+match = { domain = ["money"] }
+page = ["oncall"]
+continue = true
+[[routes]]
+name = "everything"
+match = {}
+digest.daily = ["ops"]
+"#;
+
+    #[test]
+    fn a_good_config_says_what_it_will_do() {
+        let (out, err, code) = checked(GOOD, &[]);
+        assert_eq!((err.as_str(), code), ("", ExitCode::SUCCESS));
+        insta::assert_snapshot!(out, @"
+        OK: /matins.toml (version 7e7e434c4c56): 2 workflows, 2 routes, 2 receivers, 1 digest
+
+        Digests
+          daily: 0 10 * * * in Asia/Kolkata, held outside office, skipped when empty
+            Wed 18 Nov 10:00 IST   in 18 h
+            Thu 19 Nov 10:00 IST   in 42 h
+            Fri 20 Nov 10:00 IST   in 2 d 18 h
+
+        Open hours of the next week
+          office (Asia/Kolkata)
+            Tue 17 Nov   09:30 to 13:00, 14:00 to 18:30
+            Wed 18 Nov   closed (holiday)
+            Thu 19 Nov   09:30 to 13:00, 14:00 to 18:30
+            Fri 20 Nov   09:30 to 13:00, 14:00 to 18:30
+            Sat 21 Nov   22:00 to Sun 02:00
+            Sun 22 Nov   closed
+            Mon 23 Nov   09:30 to 13:00, 14:00 to 18:30
+
+        Workflows
+          pay (money), owner: Asha <asha@example.com>
+            routes: protected, everything
+            pages: oncall, else ops
+            digests: daily to ops
+          report (standard), owner: none set
+            routes: everything
+            digests: daily to ops
+        ");
+    }
+
+    #[test]
+    fn a_broken_template_is_refused_though_the_config_is_good() {
+        let (out, err, code) = checked(GOOD, &["templates/page/slack.hbs: unknown name eror"]);
+        assert!(err.contains("slack.hbs") && !out.contains("OK"), "{out}{err}");
+        assert_eq!(code, ExitCode::from(2));
+    }
+
+    #[test]
+    fn a_bad_config_is_refused_with_its_line() {
+        let (out, err, code) = checked(&GOOD.replace("host =", "hots ="), &[]);
+        assert!(err.contains("matins.toml:3:1: unknown key \"hots\"") && err.contains("\"host\""), "{err}");
+        assert_eq!((out.as_str(), code), ("", ExitCode::from(2)));
+    }
+}

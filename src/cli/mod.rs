@@ -1,0 +1,4 @@
+//! The commands, one file each. Rules live in the rooms that the commands ask.
+
+pub mod check;
+pub mod config_schema;
