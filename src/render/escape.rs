@@ -1,7 +1,7 @@
 //! Makes a view safe for a channel before any template sees it, so that no template can switch escaping off.
 //! How blocks and mails are put together is not decided here.
 
-use super::words::{cut_mark, is_line_break, one_line, split_mark};
+use super::words::{cut_mark, is_line_break, one_line, split_mark, turns_direction};
 use serde_json::{Map, Value};
 
 /// What a template writes, and so what its data must not be able to say.
@@ -34,8 +34,7 @@ impl Flavour {
     fn value_max(self) -> usize {
         match self {
             Self::Slack => 700,
-            Self::Html | Self::Text => 4_000,
-            Self::Subject => 200,
+            Self::Html | Self::Text | Self::Subject => 4_000,
         }
     }
 
@@ -89,7 +88,7 @@ fn escape_text(text: &str, key: &str, flavour: Flavour) -> String {
 /// Keeps line breaks and blanks, drops every other control character.
 fn tidy_lines(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
-    let tidy = text.chars().map(|c| match c {
+    let tidy = text.chars().filter(|c| !turns_direction(*c)).map(|c| match c {
         '\n' => '\n',
         c if is_line_break(c) => '\n',
         c if c.is_control() => ' ',

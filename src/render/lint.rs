@@ -132,10 +132,7 @@ fn did_you_mean<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> String 
 
 /// Every name in a template of `registry` that no full sample of its folder has.
 pub(super) fn unknown_names(registry: &Handlebars<'_>, samples: &[Sample]) -> Vec<TemplateProblem> {
-    let mut schemas: BTreeMap<&str, Value> = BTreeMap::new();
-    for sample in samples.iter().filter(|s| s.is_full) {
-        merge(schemas.entry(&sample.template).or_insert(Value::Null), &sample.view);
-    }
+    let schemas = schemas(samples);
     let mut problems = Vec::new();
     let mut names: Vec<&String> = registry.get_templates().keys().filter(|n| n.contains('/')).collect();
     names.sort();
@@ -147,6 +144,39 @@ pub(super) fn unknown_names(registry: &Handlebars<'_>, samples: &[Sample]) -> Ve
         walk.template(template, &Scope::root(schema));
     }
     problems
+}
+
+/// Every name that templates of a folder may use, from the full samples: `error.message`, `links[].url`.
+pub fn field_names(samples: &[Sample]) -> BTreeMap<String, Vec<String>> {
+    let mut names = BTreeMap::new();
+    for (folder, schema) in schemas(samples) {
+        let mut paths = Vec::new();
+        list_paths(&schema, "", &mut paths);
+        names.insert(folder.to_owned(), paths);
+    }
+    names
+}
+
+fn list_paths(schema: &Value, path: &str, paths: &mut Vec<String>) {
+    match schema {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let dot = if path.is_empty() { "" } else { "." };
+                list_paths(value, &format!("{path}{dot}{name}"), paths);
+            }
+        }
+        Value::Array(items) => list_paths(items.first().unwrap_or(&Value::Null), &format!("{path}[]"), paths),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => paths.push(path.to_owned()),
+    }
+}
+
+/// Names by folder, from the full samples.
+fn schemas(samples: &[Sample]) -> BTreeMap<&str, Value> {
+    let mut schemas = BTreeMap::new();
+    for sample in samples.iter().filter(|s| s.is_full) {
+        merge(schemas.entry(sample.template.as_str()).or_insert(Value::Null), &sample.view);
+    }
+    schemas
 }
 
 /// Adds the names of `view` to `schema`; an array becomes one element that has the names of all.

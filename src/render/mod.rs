@@ -10,18 +10,23 @@ mod mail;
 mod operator_view;
 mod page_facts;
 mod page_view;
+mod page_words;
 mod plain;
 pub mod plot;
+mod sample;
 mod slack;
+#[cfg(test)]
+mod tests;
 pub mod words;
 
 pub use builtin::builtin_files;
 pub use content::{Content, InlineImage, MailContent, SlackMessage};
 pub use engine::{MailFrame, Rendered, Renderer};
 pub use escape::web_address;
-pub use lint::{Sample, TemplateProblem};
+pub use lint::{Sample, TemplateProblem, field_names};
 pub use operator_view::{OperatorFacts, OperatorView};
 pub use page_facts::{Acknowledgement, FailureSample, NextEscalation, PageFacts, PageKind, PagedWorkflow, Resolution};
 pub use page_view::{
     AcknowledgedView, CountsView, ErrorView, LinkView, PageView, PagedWorkflowView, ResolutionView, TextView,
 };
+pub use sample::page_samples;

@@ -46,14 +46,16 @@ pub(super) fn pack(rendered: &str, notice: &str) -> SlackMessage {
     SlackMessage { text, blocks: blocks.iter().map(Block::to_json).collect() }
 }
 
+/// The first words of the message, for a template whose view brings no notice.
 fn fallback(blocks: &[Block]) -> String {
-    let first = blocks.iter().find_map(|block| match block {
-        Block::Header(text) | Block::Section(text) | Block::Context(text) => Some(text.as_str()),
-        Block::Fields(fields) => fields.first().map(String::as_str),
-        Block::Divider => None,
+    let texts = blocks.iter().flat_map(|block| match block {
+        Block::Header(text) | Block::Section(text) | Block::Context(text) => vec![text.as_str()],
+        Block::Fields(fields) => fields.iter().map(String::as_str).collect(),
+        Block::Divider => Vec::new(),
     });
-    let line = first.and_then(|text| text.lines().next()).unwrap_or("Matins");
-    cut_line(&line.replace(FENCE, ""), TEXT_MAX)
+    let mut lines = texts.flat_map(str::lines).map(|line| words::one_line(&line.replace('`', "'")));
+    let first = lines.find(|line| line.contains(char::is_alphanumeric));
+    cut_line(&first.unwrap_or_else(|| "Matins".to_owned()), TEXT_MAX)
 }
 
 fn parse(rendered: &str) -> Vec<Block> {
@@ -262,4 +264,80 @@ fn prefix(text: &str, max: usize) -> &str {
     let open_entity = kept.rfind('&').filter(|at| !kept[*at..].contains(';') && text[*at..].contains(';'));
     let end = [open_link, open_entity].into_iter().flatten().min().unwrap_or(end);
     &kept[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section(text: &str) -> Block {
+        Block::Section(text.to_owned())
+    }
+
+    #[test]
+    fn lines_become_blocks() {
+        let text = "# Title\n\none\ntwo\n\n---\n| a\n| b\n\n-# small\n";
+        let fields = Block::Fields(vec!["a".to_owned(), "b".to_owned()]);
+        let blocks = [
+            Block::Header("Title".to_owned()),
+            section("one\ntwo"),
+            Block::Divider,
+            fields,
+            Block::Context("small".to_owned()),
+        ];
+        assert_eq!(parse(text), blocks);
+    }
+
+    #[test]
+    fn a_fence_keeps_its_blank_lines_and_is_closed() {
+        assert_eq!(parse("Bars\n```a  b\n\n# c```\nrest"), [section("Bars\n```\na  b\n\n# c\n```\nrest")]);
+        assert_eq!(parse("```\nopen"), [section("```\nopen\n```")]);
+    }
+
+    #[test]
+    fn a_long_fence_is_closed_and_opened_again_at_the_edge() {
+        let rows = "order-to-crm   14   0\n".repeat(300);
+        let message = pack(&format!("```\n{rows}```"), "x");
+        assert!(message.blocks.len() > 2);
+        for block in &message.blocks {
+            let text = block["text"]["text"].as_str().unwrap_or_default();
+            assert!(text.starts_with("```\norder") && text.ends_with("\n```") && width(text) <= 3_000, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_header_without_room_is_said_in_full_below() {
+        let long = "word ".repeat(50);
+        let message = pack(&format!("# {long}"), "");
+        assert_eq!(message.blocks[1]["text"]["text"], long.trim());
+        assert!(message.blocks[0]["text"]["text"].as_str().unwrap().ends_with("word…"));
+    }
+
+    #[test]
+    fn a_cut_never_breaks_an_entity_a_link_or_a_code_span() {
+        assert_eq!(prefix("ab&amp;cd", 4), "ab");
+        assert_eq!(prefix("ab <https://x|y> z", 8), "ab ");
+        let cut = cut_line(&format!("{} `{}`", "x".repeat(100), "y".repeat(200)), 200);
+        assert_eq!(cut, format!("{}… (cut; 203 characters left out)", "x".repeat(100)));
+    }
+
+    #[test]
+    fn many_paragraphs_share_sections() {
+        let message = pack(&"a paragraph\n\n".repeat(60), "x");
+        assert_eq!(message.blocks.len(), 1);
+    }
+
+    #[test]
+    fn what_has_no_room_goes_from_the_end_but_the_small_print_stays() {
+        let text = format!("# T\n\n{}---\n-# 1 received = 1 listed\n", format!("{}\n\n", "x".repeat(400)).repeat(60));
+        let message = pack(&text, "x");
+        let shown: Vec<&str> =
+            message.blocks.iter().rev().map(|b| b["elements"][0]["text"].as_str()).take(2).flatten().collect();
+        assert_eq!(shown[0], "1 received = 1 listed");
+        assert!(
+            shown[1].starts_with("And ") && shown[1].ends_with(" more lines that had no room here."),
+            "{}",
+            shown[1]
+        );
+    }
 }

@@ -204,15 +204,22 @@ pub fn owner_name(owner: &str) -> &str {
     if name.is_empty() { address } else { name }
 }
 
-/// One line: control characters and line breaks become spaces, runs of blanks one, ends trimmed.
+/// One line: control characters and line breaks become spaces, runs of blanks one, ends trimmed. Marks that turn the
+/// direction of what follows go: they would turn our words too.
 pub fn one_line(text: &str) -> String {
-    let spaced = text.chars().map(|c| if c.is_control() || is_line_break(c) { ' ' } else { c }).collect::<String>();
+    let shown = text.chars().filter(|c| !turns_direction(*c));
+    let spaced = shown.map(|c| if c.is_control() || is_line_break(c) { ' ' } else { c }).collect::<String>();
     spaced.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Line and paragraph separators, which some readers break lines at.
 pub(super) fn is_line_break(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// Embeddings, overrides and isolates of Unicode's bidirectional text.
+pub(super) fn turns_direction(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// At most `max` characters of `text` and then how much was cut: `abc… (1,234 more characters)`. The mark comes on
@@ -360,6 +367,6 @@ mod tests {
 
     #[test]
     fn one_line_has_no_control_characters() {
-        assert_eq!(one_line(" a\r\nBcc: x\u{7}\u{2028}y\t "), "a Bcc: x y");
+        assert_eq!(one_line(" a\r\nBcc: x\u{7}\u{2028}\u{202e}y\t "), "a Bcc: x y");
     }
 }
