@@ -114,6 +114,7 @@ fn write_window(input: &DigestInput) -> WindowView {
         end: window.end_at.to_rfc3339_opts(SecondsFormat::Millis, true),
         text: words::window(window.start_at, window.end_at, input.zone),
         zone: words::zone_name(input.zone, window.end_at),
+        clock: words::clock(window.end_at, input.zone),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The end of a digest: silences and what they hid, unreadable messages, what Matins missed, and the balance.
 
+use super::drawing::draw_balance;
 use super::input::{Fate, SilenceLine};
 use super::tally::{Tally, name_some};
 use super::view::{DigestCounts, Footer, FooterRow, Link, Note};
@@ -91,8 +92,9 @@ pub(super) fn list_service(tally: &Tally<'_>) -> Vec<Note> {
 pub(super) fn write_footer(tally: &Tally<'_>, counts: &DigestCounts) -> Footer {
     let input = tally.input;
     let zone = words::zone_name(input.zone, tally.end_at());
-    Footer {
+    let mut footer = Footer {
         rows: rows(tally, counts),
+        balance_lines: String::new(),
         received: words::count(counts.received),
         line: line(counts),
         zone: match zone == input.zone.name() {
@@ -103,7 +105,9 @@ pub(super) fn write_footer(tally: &Tally<'_>, counts: &DigestCounts) -> Footer {
         url: tally.url(&format!("digests/{}", input.number), &[]),
         explain_url: tally.url("explain", &[]),
         routes_url: tally.url("routes", &[]),
-    }
+    };
+    footer.balance_lines = draw_balance(&footer);
+    footer
 }
 
 fn rows(tally: &Tally<'_>, counts: &DigestCounts) -> Vec<FooterRow> {

@@ -5,6 +5,7 @@ mod action;
 mod attention;
 mod cause;
 mod compose;
+mod drawing;
 mod footer;
 mod input;
 mod number;
@@ -21,3 +22,8 @@ pub use input::{
     PageRecord, PageState, SilenceLine, SymptomLine, Totals, UnreadableLine, Window, WorkflowInfo,
 };
 pub use view::{DigestCounts, DigestView};
+
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 
 use super::cause::sentence_case;
 use super::compose::Form;
+use super::drawing::{draw_numbers, draw_recoveries};
 use super::input::{Cell, Totals};
 use super::tally::{CauseKind, Hearing, Tally, name_some};
 use super::view::{Heard, Numbers, Recoveries, RecoveryRow, Tile};
@@ -31,19 +32,17 @@ pub(super) fn list_numbers(tally: &Tally<'_>, form: Form) -> Numbers {
             None => String::new(),
         },
     };
-    Numbers {
-        note: format!("against the {} before", form.period()),
-        items: vec![
-            partial("Runs", |t| t.runs, |n| words::count(*n)),
-            plain("Failures", |t| t.failures),
-            partial("Healed by itself", healed_percent, |n| format!("{n} %")),
-            partial("Mean time to heal", mean_ms, |ms| words::duration(Duration::from_millis(*ms))),
-            plain("Dead letters in", |t| t.letters_opened),
-            plain("Dead letters resolved", |t| t.letters_resolved),
-            plain("Dead letters open", |t| t.letters_open),
-            plain("Pages", |t| t.pages),
-        ],
-    }
+    let items = vec![
+        partial("Runs", |t| t.runs, |n| words::count(*n)),
+        plain("Failures", |t| t.failures),
+        partial("Healed by itself", healed_percent, |n| format!("{n} %")),
+        partial("Mean time to heal", mean_ms, |ms| words::duration(Duration::from_millis(*ms))),
+        plain("Dead letters in", |t| t.letters_opened),
+        plain("Dead letters resolved", |t| t.letters_resolved),
+        plain("Dead letters open", |t| t.letters_open),
+        plain("Pages", |t| t.pages),
+    ];
+    Numbers { note: format!("against the {} before", form.period()), table_lines: draw_numbers(&items), items }
 }
 
 fn healed_percent(totals: &Totals) -> Option<u64> {
@@ -120,7 +119,7 @@ struct Healing {
 pub(super) fn list_recoveries(tally: &Tally<'_>) -> Recoveries {
     let (healed, ended) = Tally::healed(&tally.totals);
     if ended == 0 {
-        return Recoveries { note: String::new(), text: letters_text(tally), items: Vec::new() };
+        return Recoveries { text: letters_text(tally), ..Recoveries::default() };
     }
     let strategies = by_strategy(&tally.input.cells);
     let shown = &strategies[..strategies.len().min(STRATEGIES_MAX)];
@@ -138,10 +137,12 @@ pub(super) fn list_recoveries(tally: &Tally<'_>) -> Recoveries {
     if !letters.is_empty() {
         text = format!("{text} {letters}");
     }
+    let items: Vec<_> = shown.iter().map(|(name, h)| recovery_row(name, h)).collect();
     Recoveries {
         note: format!("{} of {}", words::count(healed), words::count(ended)),
         text,
-        items: shown.iter().map(|(name, h)| recovery_row(name, h)).collect(),
+        table_lines: if items.is_empty() { String::new() } else { draw_recoveries(&items) },
+        items,
     }
 }
 

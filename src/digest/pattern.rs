@@ -2,6 +2,7 @@
 //! which kinds of model failure stand out.
 
 use super::compose::Form;
+use super::drawing::{draw_downstreams, draw_llm};
 use super::input::DownstreamCount;
 use super::tally::{Tally, and_more, name_some};
 use super::view::{DownstreamRow, LlmRow, Note, Patterns, Section};
@@ -25,11 +26,16 @@ const NAMES_MAX: usize = 4;
 pub(super) fn list_patterns(tally: &Tally<'_>, form: Form) -> Patterns {
     match form {
         Form::Hourly | Form::Daily => Patterns::default(),
-        Form::Weekly => Patterns {
-            items: repeat_offender(tally).into_iter().chain(systemic(tally)).collect(),
-            downstreams: list_downstreams(tally),
-            llm: list_llm(tally),
-        },
+        Form::Weekly => {
+            let (downstreams, llm) = (list_downstreams(tally), list_llm(tally));
+            Patterns {
+                items: repeat_offender(tally).into_iter().chain(systemic(tally)).collect(),
+                downstreams_lines: draw_downstreams(&downstreams.items),
+                llm_lines: draw_llm(&llm.items),
+                downstreams,
+                llm,
+            }
+        }
     }
 }
 

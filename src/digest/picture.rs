@@ -1,6 +1,7 @@
 //! What the plots show: buckets, labels, and the sentence that says the same. Drawing them is `render::plot`'s work.
 
 use super::compose::Form;
+use super::drawing::{draw_classes, draw_heat};
 use super::input::Window;
 use super::tally::Tally;
 use super::view::{ClassBar, Heat, HeatRow, LegendItem, Plot, PlotLabel, PlotView};
@@ -62,7 +63,9 @@ pub(super) fn draw_up(tally: &Tally<'_>, form: Form) -> PlotView {
     let buckets = Buckets::new(tally.input.window);
     let stacks = stack_failures(tally, buckets);
     let levels = open_levels(tally, buckets);
-    let mut view = PlotView { classes: list_classes(tally), legend: list_legend(tally), ..PlotView::default() };
+    let classes = list_classes(tally);
+    let classes_lines = draw_classes(&classes);
+    let mut view = PlotView { classes, classes_lines, legend: list_legend(tally), ..PlotView::default() };
     if tally.totals.failures > 0 {
         view.failures = failures_plot(tally, buckets, &stacks);
         view.stacks = stacks;
@@ -135,7 +138,7 @@ fn failures_plot(tally: &Tally<'_>, buckets: Buckets, stacks: &[[u64; BAND_COUNT
     let bands = list_legend(tally).iter().map(|l| format!("{} {}", l.count, l.text)).collect::<Vec<_>>().join("; ");
     let all = words::count(tally.totals.failures);
     let alt = format!("{title}: {all} in all. {note}. {bands}.");
-    Plot { range: format!("0 to {}", words::count(max)), title, note, alt, ..axis(tally, buckets, &sums, "failures") }
+    Plot { title, note, alt, ..axis(tally, buckets, &sums, "failures") }
 }
 
 fn open_plot(tally: &Tally<'_>, buckets: Buckets, levels: &[u64]) -> Plot {
@@ -144,11 +147,9 @@ fn open_plot(tally: &Tally<'_>, buckets: Buckets, levels: &[u64]) -> Plot {
     let end = tally.totals.letters_open;
     let (start, most, end) = (words::count(start), words::count(max), words::count(end));
     let note = format!("{start} at the start, {most} at most, {end} now");
-    let top = plot::ceiling(levels.iter().copied().max().unwrap_or(0));
     Plot {
         title: "Dead letters open".to_owned(),
         alt: format!("Open dead letters {}: {note}.", buckets.unit()),
-        range: format!("0 to {}", words::count(top)),
         note,
         ..axis(tally, buckets, levels, "open")
     }
@@ -158,14 +159,14 @@ fn axis(tally: &Tally<'_>, buckets: Buckets, values: &[u64], cid: &str) -> Plot 
     let step = buckets.count.div_ceil(if buckets.seconds >= DAY { 8 } else { LABELS_MAX });
     let repeat = (TEXT_WIDTH / buckets.count).max(1);
     let short = plot::sparkline(values);
+    let wide: String = short.chars().flat_map(|c| std::iter::repeat_n(c, repeat)).collect();
+    let max = values.iter().copied().max().unwrap_or(0);
     Plot {
         cid: format!("{cid}-{}@matins", tally.input.number),
-        top: words::count(plot::ceiling(values.iter().copied().max().unwrap_or(0))),
+        top: words::count(plot::ceiling(max)),
         labels: labels(tally, buckets, step),
-        bars: short.chars().flat_map(|c| std::iter::repeat_n(c, repeat)).collect(),
-        axis: text_axis(tally, buckets, step, repeat),
-        short_axis: text_axis(tally, buckets, step, 1),
-        short_bars: short,
+        bars_lines: format!("{wide}  0 to {}\n{}", words::count(max), text_axis(tally, buckets, step, repeat)),
+        short_lines: format!("{short}\n{}", text_axis(tally, buckets, step, 1)),
         ..Plot::default()
     }
 }
@@ -281,12 +282,14 @@ fn heat(tally: &Tally<'_>, week: &[[u64; 24]; 7]) -> Heat {
     let (from, to) = (format!("{hour:02}:00"), format!("{:02}:00", hour + 1));
     let share = format!("{} of {}", words::count(most), words::count(tally.totals.failures));
     let scale = week.iter().flatten().copied().max().unwrap_or(0);
+    let rows: Vec<_> = DAYS.iter().zip(week).map(|(day, row)| heat_row(day, row, scale)).collect();
     Heat {
         cid: format!("heat-{}@matins", tally.input.number),
         key_cid: format!("heat-key-{}@matins", tally.input.number),
         alt: format!("Failures by hour and weekday. Most on {day} between {from} and {to}: {}.", words::count(most)),
         note: format!("{share} fell on {day} between {from} and {to}."),
-        rows: DAYS.iter().zip(week).map(|(day, row)| heat_row(day, row, scale)).collect(),
+        rows_lines: draw_heat(&rows),
+        rows,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The table of workflows: those with most failures first, capped, with sums over all of them.
 
 use super::compose::Form;
+use super::drawing::{draw_workflows, draw_workflows_narrow};
 use super::tally::{Hearing, Tally, WorkflowTally, name_some};
 use super::view::{Contact, Link, WorkflowRow, WorkflowTable};
 use crate::name::WorkflowName;
@@ -18,14 +19,18 @@ pub(super) fn list_workflows(tally: &Tally<'_>, form: Form) -> WorkflowTable {
         tally.workflows.iter().map(|(w, t)| (*w, t)).filter(|(w, t)| is_shown(tally, w, t, form)).collect();
     all.sort_by_key(|(w, t)| Reverse((t.failures, t.final_failures, open_letters(tally, w), t.runs)));
     let shown = &all[..all.len().min(ROWS_MAX)];
+    let items: Vec<_> = shown.iter().map(|(w, t)| workflow_row(tally, w, t)).collect();
+    let total = total_row(tally);
     WorkflowTable {
+        table_lines: draw_workflows(&items, &total),
+        narrow_lines: draw_workflows_narrow(&items),
         note: match all.len() {
             n if n > shown.len() => format!("{} of {}, most failures first", shown.len(), words::count(n as u64)),
             n => words::count(n as u64),
         },
-        items: shown.iter().map(|(w, t)| workflow_row(tally, w, t)).collect(),
+        items,
         more: write_more(&all[shown.len()..]),
-        total: total_row(tally),
+        total,
         legend: "Final: no more retries. Open: dead letters that are not resolved yet. ?: nothing heard, so unknown."
             .to_owned(),
     }

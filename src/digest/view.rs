@@ -125,6 +125,8 @@ pub struct WindowView {
     pub text: String,
     /// `IST`
     pub zone: String,
+    /// Local time of its end: "10:00".
+    pub clock: String,
 }
 
 /// The top of a digest.
@@ -248,6 +250,8 @@ pub struct Numbers {
     pub note: String,
     /// One tile each.
     pub items: Vec<Tile>,
+    /// The same as lines of text.
+    pub table_lines: String,
 }
 
 /// A number with its name.
@@ -272,6 +276,8 @@ pub struct PlotView {
     pub legend: Vec<LegendItem>,
     /// Failures by class, most first, with bars for text.
     pub classes: Vec<ClassBar>,
+    /// The same as lines of text.
+    pub classes_lines: String,
     /// By hour and weekday; weekly.
     pub heat: Heat,
     #[serde(skip)]
@@ -297,16 +303,10 @@ pub struct Plot {
     pub top: String,
     /// Labels below the picture, from its left.
     pub labels: Vec<PlotLabel>,
-    /// The same in Unicode bars.
-    pub bars: String,
-    /// Labels below those.
-    pub axis: String,
-    /// Bars for narrow places, one sign a bucket.
-    pub short_bars: String,
-    /// Labels below those.
-    pub short_axis: String,
-    /// "0 to 28"
-    pub range: String,
+    /// The same in Unicode bars with their labels, for text.
+    pub bars_lines: String,
+    /// The same for narrow places, one sign a bucket.
+    pub short_lines: String,
 }
 
 /// A label of a time axis.
@@ -355,6 +355,8 @@ pub struct Heat {
     pub note: String,
     /// One row a weekday for text.
     pub rows: Vec<HeatRow>,
+    /// The same as lines of text.
+    pub rows_lines: String,
 }
 
 /// A weekday of the heat map.
@@ -381,6 +383,10 @@ pub struct WorkflowTable {
     pub total: WorkflowRow,
     /// What `?` and the headings mean.
     pub legend: String,
+    /// The rows and the sums as lines of text, 72 columns.
+    pub table_lines: String,
+    /// The first busy rows in at most 34 columns.
+    pub narrow_lines: String,
 }
 
 /// One workflow.
@@ -442,6 +448,8 @@ pub struct Recoveries {
     pub text: String,
     /// By what worked, most first.
     pub items: Vec<RecoveryRow>,
+    /// The same as lines of text.
+    pub table_lines: String,
 }
 
 /// One strategy.
@@ -488,6 +496,10 @@ pub struct Patterns {
     pub downstreams: Section<DownstreamRow>,
     /// Failures of language models, by class.
     pub llm: Section<LlmRow>,
+    /// The downstreams as lines of text.
+    pub downstreams_lines: String,
+    /// The failures of language models as lines of text.
+    pub llm_lines: String,
 }
 
 /// One downstream.
@@ -525,6 +537,8 @@ pub struct Footer {
     pub rows: Vec<FooterRow>,
     /// "133"
     pub received: String,
+    /// The balance as lines of text.
+    pub balance_lines: String,
     /// "133 received = 26 listed + 78 folded + 15 silenced by S-7 + 14 paged"
     pub line: String,
     /// "Times are IST (Asia/Kolkata)."
