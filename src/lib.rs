@@ -42,8 +42,9 @@ pub mod symptom;
 pub mod ingest;
 pub mod store;
 
-pub mod render;
-pub mod outbox;
 pub mod deliver;
+pub mod outbox;
+pub mod render;
 
 pub mod config;
+pub mod metrics;
