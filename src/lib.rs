@@ -39,17 +39,16 @@ pub mod digest;
 pub mod route;
 pub mod symptom;
 
-pub mod ack_link;
-pub mod announce;
 pub mod ingest;
 pub mod store;
 
-pub mod deliver;
-pub mod live;
-pub mod metrics;
-pub mod outbox;
+pub mod ack_link;
+pub mod announce;
 pub mod render;
+pub mod outbox;
+pub mod deliver;
 
 pub mod config;
-
+pub mod live;
+pub mod metrics;
 pub mod cli;
