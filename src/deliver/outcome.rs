@@ -259,7 +259,7 @@ mod tests {
         for code in 100..=599 {
             let here = word(&read(code));
             if code == 599 || word(&read(code + 1)) != here {
-                let _ = write!(text, "{first}..={code} {here}\n");
+                let _ = writeln!(text, "{first}..={code} {here}");
                 first = code + 1;
             }
         }
@@ -401,9 +401,9 @@ mod tests {
 
     #[test]
     fn slack_says_how_long_to_wait_in_the_header_or_in_the_body() {
-        let wait = |retry_after, body| match slack(Reply { status: 429, retry_after, body }, at()) {
-            Outcome::Retry { after, .. } => after.map(|d| d.as_secs()),
-            other => panic!("{other:?}"),
+        let wait = |retry_after, body| {
+            let Outcome::Retry { after, .. } = slack(Reply { status: 429, retry_after, body }, at()) else { panic!() };
+            after.map(|d| d.as_secs())
         };
         assert_eq!(wait(Some("7"), r#"{"retry_after":9,"ok":false,"error":"rate_limited"}"#), Some(7));
         assert_eq!(wait(None, r#"{"retry_after":9,"ok":false,"error":"rate_limited"}"#), Some(9));
@@ -426,9 +426,10 @@ mod tests {
 
     #[test]
     fn a_reason_holds_slacks_word_and_no_other_text() {
-        let why = |status, body| match slack(reply(status, body), at()) {
-            Outcome::Retry { why, .. } | Outcome::Permanent { why, .. } => why,
-            other => panic!("{other:?}"),
+        let why = |status, body| {
+            let outcome = slack(reply(status, body), at());
+            let (Outcome::Retry { why, .. } | Outcome::Permanent { why, .. }) = outcome else { panic!("{outcome:?}") };
+            why
         };
         assert_eq!(why(404, "no_service"), "HTTP 404 no_service");
         assert_eq!(why(200, "<a href='https://hooks.slack.com/services/T0/B0/SECRET'>"), "HTTP 200 without ok");

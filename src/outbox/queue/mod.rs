@@ -102,7 +102,10 @@ pub async fn claim(store: &Store, ids: &[EntryId], lease: &Lease) -> Result<Vec<
         let query = sqlx::query(sql).bind(&lease.owner).bind(to_ms(lease.until)).bind(id.0);
         if let Some(row) = query.fetch_optional(&mut *tx).await? {
             let entry = read::read_entry(&row)?;
-            let recipients = mailbox::read(&mut tx, *id).await?;
+            let recipients = match &entry.new.content {
+                Content::Email(_) => mailbox::read(&mut tx, *id).await?,
+                Content::Slack(_) | Content::Json(_) | Content::Text(_) => Vec::new(),
+            };
             claimed.push(Claimed { entry, recipients, lease: lease.clone() });
         }
     }
@@ -144,6 +147,20 @@ pub async fn settle(
         sqlx::query("UPDATE outbox SET content = ? WHERE id = ?").bind(content).bind(id.0).execute(&mut **tx).await?;
     }
     Ok(SettleOutcome::Settled)
+}
+
+/// Settles an entry that nobody has claimed, without a try: its receiver is known to be broken.
+///
+/// # Errors
+/// When the database refuses.
+pub async fn settle_unclaimed(
+    tx: &mut WriteTx,
+    id: EntryId,
+    settlement: &Settlement,
+    now: DateTime<Utc>,
+) -> Result<SettleOutcome, StoreError> {
+    let done = write_change(tx, id, None, &Change::of(settlement, now)).await?;
+    Ok(if done == 0 { SettleOutcome::LeaseLost } else { SettleOutcome::Settled })
 }
 
 /// Columns that a settlement sets.
@@ -204,13 +221,18 @@ async fn write_change(tx: &mut WriteTx, id: EntryId, owner: Option<&str>, change
     Ok(done.rows_affected())
 }
 
-/// Writes the copy of an entry for its fallback receiver; once for each entry.
+/// Writes the copy of an entry for its fallback receiver: once for each entry, and to no receiver that it came from.
 ///
 /// # Errors
 /// When the database refuses.
 pub async fn stand_in(tx: &mut WriteTx, original: EntryId, copy: &NewEntry) -> Result<Option<EntryId>, StoreError> {
-    let sql = "SELECT id FROM outbox WHERE id = ? AND fallback_id IS NULL";
-    if sqlx::query(sql).bind(original.0).fetch_optional(&mut **tx).await?.is_none() {
+    let sql = "WITH RECURSIVE line (id, receiver, fallback_of) AS ( \
+                 SELECT id, receiver, fallback_of FROM outbox WHERE id = ?1 AND fallback_id IS NULL \
+                 UNION SELECT o.id, o.receiver, o.fallback_of FROM outbox o JOIN line ON o.id = line.fallback_of) \
+               SELECT count(*), coalesce(sum(receiver = ?2), 0) FROM line";
+    let query = sqlx::query_as(sql).bind(original.0).bind(copy.receiver.as_str());
+    let (line, same): (i64, i64) = query.fetch_one(&mut **tx).await?;
+    if line == 0 || same > 0 {
         return Ok(None);
     }
     let id = enqueue(tx, copy).await?;
@@ -237,10 +259,13 @@ pub async fn release_leases(store: &Store, which: Abandoned, now: DateTime<Utc>)
         Abandoned::All => i64::MAX,
         Abandoned::Expired => to_ms(now),
     };
-    let mut tx = store.begin().await?;
     let sql = "SELECT id, unsure_attempts, lease_owner FROM outbox \
                WHERE state = 'pending' AND lease_owner IS NOT NULL AND lease_until < ?";
-    let rows = sqlx::query(sql).bind(before).fetch_all(&mut *tx).await?;
+    let rows = sqlx::query(sql).bind(before).fetch_all(store.reader()).await?;
+    if rows.is_empty() {
+        return Ok(0);
+    }
+    let mut tx = store.begin().await?;
     for row in &rows {
         let settlement = policy::settle_lost(read::count(row, "unsure_attempts")?, now);
         let owner: String = row.try_get("lease_owner")?;

@@ -33,7 +33,7 @@ pub enum Admit {
     FirstTries,
 }
 
-/// The next entry of a receiver: by priority, then by how long it has been due.
+/// The next entry of a receiver, by priority, then by how long it has been due; with its mailbox, when it has its own.
 ///
 /// # Errors
 /// When the database refuses.
@@ -42,15 +42,16 @@ pub async fn next_due(
     receiver: &ReceiverName,
     admit: Admit,
     now: DateTime<Utc>,
-) -> Result<Option<EntryId>, StoreError> {
-    let sql = "SELECT id FROM outbox WHERE state = 'pending' AND receiver = ? AND due_at <= ? AND lease_owner IS NULL \
-               AND attempts <= ? ORDER BY priority, due_at, id LIMIT 1";
+) -> Result<Option<(EntryId, Option<String>)>, StoreError> {
+    let sql = "SELECT id, address FROM outbox WHERE state = 'pending' AND receiver = ? AND due_at <= ? \
+               AND lease_owner IS NULL AND attempts <= ? ORDER BY priority, due_at, id LIMIT 1";
     let attempts_max = match admit {
         Admit::All => i64::MAX,
         Admit::FirstTries => 0,
     };
     let query = sqlx::query(sql).bind(receiver.as_str()).bind(to_ms(now)).bind(attempts_max);
-    query.fetch_optional(reader).await?.map(|row| Ok(EntryId(row.try_get(0)?))).transpose()
+    let row = query.fetch_optional(reader).await?;
+    row.map(|row| Ok((EntryId(row.try_get(0)?), row.try_get(1)?))).transpose()
 }
 
 /// When the earliest unclaimed entry of a receiver is due.
@@ -63,16 +64,20 @@ pub async fn earliest_due(reader: &SqlitePool, receiver: &ReceiverName) -> Resul
     Ok(at.map(from_ms))
 }
 
-/// Urgent entries of the given age that are still not delivered and have no copy at a fallback; at most 100 at a time.
+/// Urgent entries of a receiver that are of the given age, not delivered, and have no copy at a fallback; at most 20.
 ///
 /// # Errors
 /// When the database refuses or a row can't be read.
-pub async fn overdue(reader: &SqlitePool, created_before: DateTime<Utc>) -> Result<Vec<Entry>, StoreError> {
-    let sql = "SELECT * FROM outbox WHERE state = 'pending' AND priority <= ? AND fallback_id IS NULL \
-               AND fallback_of IS NULL AND created_at <= ? ORDER BY id LIMIT 100";
+pub async fn overdue(
+    reader: &SqlitePool,
+    receiver: &ReceiverName,
+    created_before: DateTime<Utc>,
+) -> Result<Vec<Entry>, StoreError> {
+    let sql = "SELECT * FROM outbox WHERE state = 'pending' AND receiver = ? AND priority <= ? AND fallback_id IS NULL \
+               AND created_at <= ? ORDER BY id LIMIT 20";
     let priority = MessageKind::Escalation.priority();
-    let rows = sqlx::query(sql).bind(priority).bind(to_ms(created_before)).fetch_all(reader).await?;
-    rows.iter().map(read_entry).collect()
+    let query = sqlx::query(sql).bind(receiver.as_str()).bind(priority).bind(to_ms(created_before));
+    query.fetch_all(reader).await?.iter().map(read_entry).collect()
 }
 
 /// How much waits, for metrics.

@@ -49,7 +49,8 @@ pub enum BrokenTransition {
 /// # Errors
 /// When the database refuses.
 pub async fn read_all(reader: &SqlitePool) -> Result<Vec<(Target, Standing)>, StoreError> {
-    let sql = "SELECT receiver, address, broken_since, reason, probe_at, paused_until FROM receiver_state";
+    let sql = "SELECT receiver, address, broken_since, reason, probe_at, paused_until FROM receiver_state \
+               WHERE broken_since IS NOT NULL OR paused_until IS NOT NULL";
     let rows = sqlx::query(sql).fetch_all(reader).await?;
     let one = |row: &sqlx::sqlite::SqliteRow| {
         let at = |column| Ok::<_, StoreError>(row.try_get::<Option<i64>, _>(column)?.map(from_ms));
@@ -108,12 +109,30 @@ pub async fn pause(tx: &mut WriteTx, target: &Target, until: DateTime<Utc>) -> R
     Ok(())
 }
 
+/// Notes that a target, which is not broken, refused a message for good. The operator hears of it once a day.
+///
+/// # Errors
+/// When the database refuses.
+pub async fn note_refusal(
+    tx: &mut WriteTx,
+    target: &Target,
+    now: DateTime<Utc>,
+) -> Result<BrokenTransition, StoreError> {
+    let sql = "INSERT INTO receiver_state (receiver, address, told_at) VALUES (?, ?, ?) \
+               ON CONFLICT (receiver, address) DO UPDATE SET told_at = excluded.told_at \
+               WHERE told_at IS NULL OR told_at <= excluded.told_at - 86400000";
+    let query = sqlx::query(sql).bind(target.receiver.as_str()).bind(&target.address).bind(to_ms(now));
+    let told = query.execute(&mut **tx).await?.rows_affected();
+    Ok(if told > 0 { BrokenTransition::Broke } else { BrokenTransition::StillBroken })
+}
+
 /// Notes that a target works.
 ///
 /// # Errors
 /// When the database refuses.
 pub async fn clear(tx: &mut WriteTx, target: &Target) -> Result<(), StoreError> {
-    let sql = "DELETE FROM receiver_state WHERE receiver = ? AND address = ?";
+    let sql = "UPDATE receiver_state SET broken_since = NULL, reason = NULL, probe_at = NULL, paused_until = NULL \
+               WHERE receiver = ? AND address = ?";
     sqlx::query(sql).bind(target.receiver.as_str()).bind(&target.address).execute(&mut **tx).await?;
     Ok(())
 }

@@ -43,7 +43,7 @@ fn lease(owner: &str) -> Lease {
 }
 
 async fn next(store: &Store, receiver: &str, admit: Admit, now: i64) -> Option<i64> {
-    next_due(store.reader(), &receiver.into(), admit, at(now)).await.unwrap().map(|id| id.0)
+    next_due(store.reader(), &receiver.into(), admit, at(now)).await.unwrap().map(|(id, _)| id.0)
 }
 
 async fn settled(store: &Store, claimed: &Claimed, settlement: &Settlement) -> SettleOutcome {
@@ -151,12 +151,14 @@ async fn a_dead_entry_can_be_redriven_and_keeps_its_number_and_count() {
 async fn an_entry_has_at_most_one_stand_in() {
     let store = store_with(&[entry(MessageKind::Page, "oncall", 0)]).await;
     let copy = NewEntry { fallback_of: Some(EntryId(1)), ..entry(MessageKind::Page, "mail", 0) };
-    assert_eq!(overdue(store.reader(), at(0)).await.unwrap().len(), 1);
+    assert_eq!(overdue(store.reader(), &"oncall".into(), at(0)).await.unwrap().len(), 1);
     let mut tx = store.begin().await.unwrap();
     assert_eq!(stand_in(&mut tx, EntryId(1), &copy).await.unwrap(), Some(EntryId(2)));
     assert_eq!(stand_in(&mut tx, EntryId(1), &copy).await.unwrap(), None);
+    let back = NewEntry { fallback_of: Some(EntryId(2)), ..entry(MessageKind::Page, "oncall", 0) };
+    assert_eq!(stand_in(&mut tx, EntryId(2), &back).await.unwrap(), None, "it came from there");
     tx.commit().await.unwrap();
-    assert_eq!(overdue(store.reader(), at(0)).await.unwrap(), []);
+    assert_eq!(overdue(store.reader(), &"oncall".into(), at(0)).await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -178,4 +180,15 @@ async fn a_broken_receiver_is_told_of_once_until_it_works_again() {
     standing::clear(&mut tx, &target).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(standing::read_all(store.reader()).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn of_refused_messages_the_operator_hears_once_a_day() {
+    let store = store_with(&[]).await;
+    let target = Target { receiver: "oncall".into(), address: String::new() };
+    let mut tx = store.begin().await.unwrap();
+    let mut note = async |second| standing::note_refusal(&mut tx, &target, at(second)).await.unwrap();
+    assert_eq!(note(0).await, BrokenTransition::Broke);
+    assert_eq!(note(86_399).await, BrokenTransition::StillBroken);
+    assert_eq!(note(86_400).await, BrokenTransition::Broke);
 }

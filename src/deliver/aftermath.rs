@@ -1,0 +1,250 @@
+//! What follows from a settlement, in its transaction: the copy for the fallback, the word to the operator, the standing of
+//! the receiver. Whether anything follows is `outbox::policy`'s to say.
+
+use super::attempt::{Shared, target};
+use super::receiver::{ReceiverKind, Recipients};
+use super::{DeliveryNews, DeliverySettings, DeliveryTrouble};
+use crate::name::ReceiverName;
+use crate::outbox::policy::PROBE_AFTER;
+use crate::outbox::queue::standing::{self, BrokenTransition, Standing, Target};
+use crate::outbox::queue::{self, Claimed, SettleOutcome};
+use crate::outbox::{DeadReason, Entry, MessageKind, NewEntry, Recipient, Settlement};
+use crate::store::{StoreError, WriteTx};
+use chrono::{DateTime, Utc};
+use std::time::Duration;
+
+/// Writes a settlement with all that follows from it.
+pub(super) struct Aftermath<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) settings: &'a DeliverySettings,
+    /// The receiver asked for quiet until then.
+    pub(super) pause: Option<DateTime<Utc>>,
+    pub(super) now: DateTime<Utc>,
+}
+
+/// Times that a settlement is tried to be written; after that the lease runs out and the try counts as unsure.
+const WRITES_MAX: u32 = 3;
+
+impl Aftermath<'_> {
+    pub(super) async fn write(&self, claimed: &Claimed, settlement: &Settlement, recipients: &[Recipient]) {
+        for round in 1..=WRITES_MAX {
+            match self.try_write(claimed, settlement, recipients).await {
+                Ok(()) => return,
+                Err(e) => {
+                    tracing::error!(entry = claimed.entry().id.0, round, error = %e, "a settlement was not stored")
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    }
+
+    async fn try_write(
+        &self,
+        claimed: &Claimed,
+        settlement: &Settlement,
+        recipients: &[Recipient],
+    ) -> Result<(), StoreError> {
+        let mut tx = self.shared.store.begin().await?;
+        let outcome = queue::settle(&mut tx, claimed, settlement, recipients, self.now).await?;
+        let standing = match outcome {
+            SettleOutcome::Settled => self.follow_up(&mut tx, claimed.entry(), settlement).await?,
+            SettleOutcome::LeaseLost => None,
+        };
+        tx.commit().await?;
+        self.remember(standing);
+        Ok(())
+    }
+
+    /// Sends an entry to its fallback without a try, because its receiver is known to be broken. Without a fallback it
+    /// waits for the next probe.
+    pub(super) async fn divert(&self, entry: &Entry, standing: &Standing) -> Result<(), StoreError> {
+        let why = standing.reason.clone().unwrap_or_default();
+        let settlement = if self.fallback(entry).is_some() {
+            Settlement::Dead { reason: DeadReason::ReceiverBroken, why }
+        } else {
+            Settlement::Retry { due_at: standing.probe_at.unwrap_or(self.now + PROBE_AFTER), why }
+        };
+        let mut tx = self.shared.store.begin().await?;
+        if queue::settle_unclaimed(&mut tx, entry.id, &settlement, self.now).await? == SettleOutcome::Settled {
+            self.tell_fallback(&mut tx, entry, &settlement).await?;
+        }
+        tx.commit().await.map_err(StoreError::from)
+    }
+
+    /// Copies a page that waits too long to its fallback; the original is tried on.
+    pub(super) async fn copy_overdue(&self, entry: &Entry) -> Result<(), StoreError> {
+        let Some(copy) = self.fallback(entry) else { return Ok(()) };
+        let mut tx = self.shared.store.begin().await?;
+        if queue::stand_in(&mut tx, entry.id, &copy).await?.is_some() {
+            let (receiver, fallback) = (entry.new.receiver.as_str(), copy.receiver.as_str());
+            tracing::warn!(
+                receiver,
+                fallback,
+                number = entry.new.number,
+                "a page waits too long; its fallback is told"
+            );
+        }
+        Ok(tx.commit().await?)
+    }
+
+    async fn follow_up(
+        &self,
+        tx: &mut WriteTx,
+        entry: &Entry,
+        settlement: &Settlement,
+    ) -> Result<Option<(Target, Option<Standing>)>, StoreError> {
+        self.tell_fallback(tx, entry, settlement).await?;
+        let target = target(&entry.new.receiver, entry.new.address.as_deref());
+        match settlement {
+            Settlement::Sent { note } => {
+                if let Some(why) = note {
+                    self.tell_refusal(tx, entry, &target, DeliveryTrouble::MessageRefused, why).await?;
+                }
+                if self.shared.standing(&target) == Standing::default() {
+                    return Ok(None);
+                }
+                standing::clear(tx, &target).await?;
+                Ok(Some((target, None)))
+            }
+            Settlement::Retry { .. } => {
+                let Some(until) = self.pause else { return Ok(None) };
+                standing::pause(tx, &target, until).await?;
+                let standing = Standing { paused_until: Some(until), ..self.shared.standing(&target) };
+                Ok(Some((target, Some(standing))))
+            }
+            Settlement::Dead { reason: DeadReason::ReceiverBroken, why } => {
+                self.mark_broken(tx, entry, target, why).await.map(Some)
+            }
+            Settlement::Dead { reason, why } => {
+                let what = match reason {
+                    DeadReason::UnknownReceiver => DeliveryTrouble::UnknownReceiver,
+                    DeadReason::GaveUp => DeliveryTrouble::GaveUp,
+                    DeadReason::Refused | DeadReason::Merged | DeadReason::ReceiverBroken => {
+                        DeliveryTrouble::MessageRefused
+                    }
+                };
+                self.tell_refusal(tx, entry, &target, what, why).await?;
+                Ok(None)
+            }
+            Settlement::RetryPlain { .. } | Settlement::Repeat { .. } | Settlement::Unsure { .. } => Ok(None),
+        }
+    }
+
+    fn remember(&self, change: Option<(Target, Option<Standing>)>) {
+        if let Some((target, standing)) = change {
+            self.shared.set_standing(target, standing);
+        }
+    }
+
+    async fn mark_broken(
+        &self,
+        tx: &mut WriteTx,
+        entry: &Entry,
+        target: Target,
+        why: &str,
+    ) -> Result<(Target, Option<Standing>), StoreError> {
+        let probe_at = self.now + PROBE_AFTER;
+        let transition = standing::mark_broken(tx, &target, why, self.now, probe_at).await?;
+        if transition == BrokenTransition::Broke {
+            self.tell_operator(tx, entry, DeliveryTrouble::ReceiverBroken, why).await?;
+        }
+        let known = self.shared.standing(&target);
+        let standing = Standing {
+            broken_since: known.broken_since.or(Some(self.now)),
+            reason: Some(why.to_owned()),
+            probe_at: Some(probe_at),
+            paused_until: known.paused_until,
+        };
+        Ok((target, Some(standing)))
+    }
+
+    async fn tell_refusal(
+        &self,
+        tx: &mut WriteTx,
+        entry: &Entry,
+        target: &Target,
+        what: DeliveryTrouble,
+        why: &str,
+    ) -> Result<(), StoreError> {
+        match standing::note_refusal(tx, target, self.now).await? {
+            BrokenTransition::Broke => self.tell_operator(tx, entry, what, why).await,
+            BrokenTransition::StillBroken => Ok(()),
+        }
+    }
+
+    async fn tell_fallback(&self, tx: &mut WriteTx, entry: &Entry, settlement: &Settlement) -> Result<(), StoreError> {
+        if settlement.wants_fallback(entry.new.kind)
+            && let Some(copy) = self.fallback(entry)
+        {
+            queue::stand_in(tx, entry.id, &copy).await?;
+        }
+        Ok(())
+    }
+
+    /// The copy of an entry for the fallback of its receiver.
+    fn fallback(&self, entry: &Entry) -> Option<NewEntry> {
+        let name = self.settings.receivers.get(&entry.new.receiver)?.fallback.as_ref()?;
+        let receiver = self.settings.receivers.get(name)?;
+        let address = match &receiver.kind {
+            ReceiverKind::Email { to: Recipients::Owner } => Some(entry.new.address.clone()?),
+            ReceiverKind::Email { to: Recipients::Fixed(_) }
+            | ReceiverKind::SlackWebhook { .. }
+            | ReceiverKind::SlackBot { .. }
+            | ReceiverKind::Webhook { .. }
+            | ReceiverKind::Nats { .. }
+            | ReceiverKind::File { .. } => None,
+        };
+        Some(NewEntry {
+            receiver: name.clone(),
+            address,
+            content: self.shared.render.copy(entry, receiver),
+            fallback_of: Some(entry.id),
+            due_at: self.now,
+            created_at: self.now,
+            ..entry.new.clone()
+        })
+    }
+
+    /// Tells the operator by the first way that is not the broken one and works as far as we know.
+    async fn tell_operator(
+        &self,
+        tx: &mut WriteTx,
+        entry: &Entry,
+        what: DeliveryTrouble,
+        why: &str,
+    ) -> Result<(), StoreError> {
+        let works = |name: &&ReceiverName| {
+            **name != entry.new.receiver && !self.shared.standing(&target(name, None)).is_broken(self.now)
+        };
+        let way = self.settings.operator.iter().filter(works).find_map(|name| self.settings.receivers.get(name));
+        let Some(receiver) = way else {
+            tracing::error!(receiver = entry.new.receiver.as_str(), why, "no receiver is left to tell the operator by");
+            return Ok(());
+        };
+        let news = DeliveryNews {
+            what,
+            receiver: entry.new.receiver.clone(),
+            address: entry.new.address.clone(),
+            reason: why.to_owned(),
+            fallback: self.settings.receivers.get(&entry.new.receiver).and_then(|r| r.fallback.clone()),
+        };
+        let number = queue::next_numbers(tx, 1).await?;
+        let (view, content) = self.shared.render.news(&news, number, receiver);
+        let message = NewEntry {
+            number,
+            kind: MessageKind::Operator,
+            receiver: receiver.name.clone(),
+            address: None,
+            workflow: None,
+            incident_id: None,
+            digest_id: None,
+            template: "operator".to_owned(),
+            view,
+            content,
+            fallback_of: None,
+            due_at: self.now,
+            created_at: self.now,
+        };
+        queue::enqueue(tx, &message).await.map(drop)
+    }
+}

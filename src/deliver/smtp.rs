@@ -1,0 +1,189 @@
+//! The conversation with a mail server, step by step, because what a lost line means depends on how far it had come.
+//! One transaction a mailbox: who refuses holds up nobody. The security of the line never falls back.
+
+use super::outcome::{Stage, smtp as read_refusal, smtp_lost};
+use crate::config::{SmtpSettings, SmtpTls};
+use crate::outbox::Outcome;
+use lettre::Address;
+use lettre::transport::smtp::Error as SmtpError;
+use lettre::transport::smtp::authentication::{Credentials, Mechanism};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
+use lettre::transport::smtp::commands::{Data, Mail, Rcpt, Rset};
+use lettre::transport::smtp::extension::ClientId;
+use secrecy::ExposeSecret;
+use std::error::Error as _;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// Longest wait for one answer of the server.
+pub const STEP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest time of a whole try.
+pub const BUDGET: Duration = Duration::from_secs(20);
+
+/// When the steps of one try must be over.
+#[derive(Clone, Copy)]
+struct Deadline {
+    end: Instant,
+}
+
+impl Deadline {
+    fn step(self) -> Instant {
+        self.end.min(Instant::now() + STEP_TIMEOUT)
+    }
+
+    /// Whether a mailbox begun now has the time of one answer.
+    fn leaves_a_step(self) -> bool {
+        self.end.saturating_duration_since(Instant::now()) >= STEP_TIMEOUT / 2
+    }
+}
+
+/// What each mailbox came to, in the order asked for.
+pub type Results = Vec<(Address, Outcome)>;
+
+/// Sends `mail` from `from` to each of `to`.
+pub async fn send(settings: &SmtpSettings, from: &Address, to: &[Address], mail: &[u8]) -> Results {
+    let deadline = Deadline { end: Instant::now() + BUDGET };
+    let opened = match timeout_at(deadline.step(), open(settings)).await {
+        Ok(opened) => opened,
+        Err(_) => Err(smtp_lost(Stage::Connect, &silence(settings))),
+    };
+    let mut line = match opened {
+        Ok(line) => line,
+        Err(outcome) => return to.iter().map(|a| (a.clone(), outcome.clone())).collect(),
+    };
+    let mut results = Results::new();
+    for address in to {
+        let outcome = if line.has_broken() {
+            Outcome::Retry { after: None, why: "the line was lost before this mailbox".to_owned() }
+        } else if !deadline.leaves_a_step() {
+            Outcome::Retry { after: None, why: "the mailboxes before took too long".to_owned() }
+        } else {
+            transact(&mut line, from, address, mail, deadline).await
+        };
+        results.push((address.clone(), outcome));
+    }
+    hang_up(&mut line).await;
+    results
+}
+
+/// Says goodbye; everything is confirmed already, so a server that does not answer changes nothing.
+async fn hang_up(line: &mut AsyncSmtpConnection) {
+    if !line.has_broken() {
+        drop(timeout(Duration::from_secs(1), line.abort()).await);
+    }
+}
+
+async fn open(settings: &SmtpSettings) -> Result<AsyncSmtpConnection, Outcome> {
+    let hello = ClientId::default();
+    let address = (settings.host.as_str(), settings.port);
+    let refused = |e: SmtpError| read_error(Stage::Connect, &e, &hint(settings, &e));
+    let tls = || TlsParameters::new(settings.host.clone()).map_err(refused);
+    let mut line = match settings.tls {
+        SmtpTls::Implicit => {
+            let timeout = Some(STEP_TIMEOUT);
+            AsyncSmtpConnection::connect_tokio1(address, timeout, &hello, Some(tls()?), None).await.map_err(refused)?
+        }
+        SmtpTls::StartTls | SmtpTls::None => {
+            let stream = TcpStream::connect(address).await.map_err(|e| {
+                let why = format!("can't connect to {}:{}: {e}", settings.host, settings.port);
+                Outcome::Retry { after: None, why }
+            })?;
+            // Mail and its final dot are two writes; without this the second waits 40 ms for the answer to the first.
+            drop(stream.set_nodelay(true));
+            AsyncSmtpConnection::connect_with_transport(Box::new(stream), &hello).await.map_err(refused)?
+        }
+    };
+    if settings.tls == SmtpTls::StartTls {
+        if !line.can_starttls() {
+            let why = "the server does not offer STARTTLS; tls = \"none\" would send in the clear, tls = \"implicit\" is for \
+                       port 465"
+                .to_owned();
+            return Err(Outcome::Permanent { why, broken: true });
+        }
+        line.starttls(tls()?, &hello).await.map_err(refused)?;
+    }
+    if let (Some(user), Some(password)) = (&settings.username, &settings.password) {
+        let credentials = Credentials::new(user.clone(), password.expose_secret().to_owned());
+        let signed_in = line.auth(&[Mechanism::Plain, Mechanism::Login], &credentials).await;
+        signed_in.map_err(|e| read_error(Stage::Auth, &e, ""))?;
+    }
+    Ok(line)
+}
+
+async fn transact(
+    line: &mut AsyncSmtpConnection,
+    from: &Address,
+    to: &Address,
+    mail: &[u8],
+    deadline: Deadline,
+) -> Outcome {
+    let mut stage = Stage::Mail;
+    match speak(line, from, to, mail, deadline, &mut stage).await {
+        Ok(()) => Outcome::Delivered,
+        Err(Some(error)) => {
+            match error.status() {
+                // 421 says that the server hangs up.
+                Some(code) if u16::from(code) != 421 => reset(line, deadline).await,
+                Some(_) | None => hang_up(line).await,
+            }
+            read_error(stage, &error, "")
+        }
+        Err(None) => {
+            hang_up(line).await;
+            smtp_lost(stage, &format!("no answer within {} s", STEP_TIMEOUT.as_secs()))
+        }
+    }
+}
+
+/// One transaction; `stage` says how far it came. No error means silence.
+async fn speak(
+    line: &mut AsyncSmtpConnection,
+    from: &Address,
+    to: &Address,
+    mail: &[u8],
+    deadline: Deadline,
+    stage: &mut Stage,
+) -> Result<(), Option<SmtpError>> {
+    let silent = |_| None;
+    timeout_at(deadline.step(), line.command(Mail::new(Some(from.clone()), vec![]))).await.map_err(silent)??;
+    *stage = Stage::Rcpt;
+    timeout_at(deadline.step(), line.command(Rcpt::new(to.clone(), vec![]))).await.map_err(silent)??;
+    *stage = Stage::Data;
+    timeout_at(deadline.step(), line.command(Data)).await.map_err(silent)??;
+    *stage = Stage::Dot;
+    timeout_at(deadline.step(), line.message(mail)).await.map_err(silent)??;
+    Ok(())
+}
+
+async fn reset(line: &mut AsyncSmtpConnection, deadline: Deadline) {
+    if !matches!(timeout_at(deadline.step(), line.command(Rset)).await, Ok(Ok(_))) {
+        hang_up(line).await;
+    }
+}
+
+fn read_error(stage: Stage, error: &SmtpError, hint: &str) -> Outcome {
+    let text = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+    match error.status() {
+        Some(code) => read_refusal(stage, code.into(), &text),
+        None => smtp_lost(stage, &format!("{text}{hint}")),
+    }
+}
+
+/// What a failed start of TLS mostly means.
+fn hint(settings: &SmtpSettings, error: &SmtpError) -> String {
+    match settings.tls {
+        SmtpTls::Implicit if error.status().is_none() => {
+            format!("; tls = \"implicit\" on port {}: port 587 and 25 mostly want \"starttls\"", settings.port)
+        }
+        SmtpTls::Implicit | SmtpTls::StartTls | SmtpTls::None => String::new(),
+    }
+}
+
+fn silence(settings: &SmtpSettings) -> String {
+    let why = format!("{}:{} said nothing within {} s", settings.host, settings.port, STEP_TIMEOUT.as_secs());
+    match settings.tls {
+        SmtpTls::StartTls | SmtpTls::None => format!("{why}; a port that speaks TLS at once wants tls = \"implicit\""),
+        SmtpTls::Implicit => why,
+    }
+}
