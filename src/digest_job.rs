@@ -3,7 +3,7 @@
 
 use crate::config::Config;
 use crate::deliver::{Channel, Receiver, ReceiverKind, Recipients};
-use crate::digest::plan::{self, Window};
+use crate::digest::plan::Window;
 use crate::digest::{
     DigestInput, DigestView, Fate, Late, PageRecord, PageState, SilenceLine, Totals, WorkflowInfo, compose,
 };
