@@ -48,9 +48,9 @@ pub mod render;
 pub mod outbox;
 pub mod deliver;
 
-pub mod app;
 pub mod config;
 pub mod digest_job;
 pub mod live;
 pub mod metrics;
+pub mod app;
 pub mod cli;
