@@ -52,5 +52,6 @@ pub mod config;
 pub mod digest_job;
 pub mod live;
 pub mod metrics;
+pub mod web;
 pub mod app;
 pub mod cli;

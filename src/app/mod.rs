@@ -173,7 +173,7 @@ async fn tick_all(shared: Arc<Shared>, faults: Arc<FaultLog>, stop: Cancellation
 fn observe(metrics: Arc<Metrics>, nats: async_nats::Client) -> Observe {
     Arc::new(move |report| {
         let entry = &report.entry.new;
-        metrics.note_notification(entry.receiver.as_str(), entry.kind, report.outcome, report.latency);
+        metrics.note_notification(entry.receiver.as_str(), entry.kind.as_str(), report.outcome, Some(report.latency));
         if report.outcome != "sent" {
             return;
         }

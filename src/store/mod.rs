@@ -9,6 +9,7 @@ pub mod ledger;
 pub mod letters;
 mod migration;
 pub mod settings;
+pub mod silences;
 
 use chrono::{DateTime, Utc};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
