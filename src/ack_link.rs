@@ -72,7 +72,10 @@ mod tests {
 
     #[test]
     fn a_link_stays_the_same_over_versions() {
-        assert_eq!(sign(&KEY, 12, at(1_800_000_000)), "/ack/12?sig=9dhgdZ0cc026-iaAu5p8PV_kxjP5eqm0FPVxypRw1Lw&exp=1800000000");
+        assert_eq!(
+            sign(&KEY, 12, at(1_800_000_000)),
+            "/ack/12?sig=9dhgdZ0cc026-iaAu5p8PV_kxjP5eqm0FPVxypRw1Lw&exp=1800000000"
+        );
     }
 
     proptest! {

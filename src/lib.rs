@@ -44,14 +44,14 @@ pub mod store;
 
 pub mod ack_link;
 pub mod announce;
-pub mod render;
-pub mod outbox;
 pub mod deliver;
+pub mod outbox;
+pub mod render;
 
+pub mod app;
+pub mod cli;
 pub mod config;
 pub mod digest_job;
 pub mod live;
 pub mod metrics;
 pub mod web;
-pub mod app;
-pub mod cli;

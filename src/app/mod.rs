@@ -195,4 +195,3 @@ pub fn subject_token(name: &str) -> String {
         name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' }).collect();
     if token.is_empty() { "_".to_owned() } else { token }
 }
-

@@ -110,7 +110,9 @@ fn note(target: &Target, end_at: DateTime<Utc>, outcome: &WindowOutcome) {
     match outcome {
         WindowOutcome::Enqueued => info!(digest, receiver, window_end = %end_at, "digest composed"),
         WindowOutcome::SkippedEmpty => info!(digest, receiver, window_end = %end_at, "nothing to tell, digest skipped"),
-        WindowOutcome::NotOurs => warn!(digest, receiver, window_end = %end_at, "another process has taken this window"),
+        WindowOutcome::NotOurs => {
+            warn!(digest, receiver, window_end = %end_at, "another process has taken this window")
+        }
     }
 }
 

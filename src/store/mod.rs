@@ -5,6 +5,7 @@ mod bulk;
 pub mod digest_input;
 pub mod incidents;
 pub mod intake;
+pub mod key;
 pub mod ledger;
 pub mod letters;
 mod migration;
