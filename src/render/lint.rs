@@ -140,7 +140,7 @@ pub(super) fn unknown_names(registry: &Handlebars<'_>, samples: &[Sample]) -> Ve
         let folder = name.split('/').next().unwrap_or_default();
         let schema = schemas.get(folder).or_else(|| schemas.get(stand_in(folder)));
         let (Some(template), Some(schema)) = (registry.get_template(name), schema) else { continue };
-        let mut walk = Walk { file: name, root: schema, at: (None, None), problems: &mut problems };
+        let mut walk = Walk { registry, file: name, root: schema, at: (None, None), problems: &mut problems };
         walk.template(template, &Scope::root(schema));
     }
     problems
@@ -216,6 +216,12 @@ impl<'s> Scope<'s> {
         Self { stack: vec![Some(schema)], given: BTreeMap::new() }
     }
 
+    fn with(&self, given: &[(String, Option<&'s Value>)]) -> Self {
+        let mut inner = self.clone();
+        inner.given.extend(given.iter().cloned());
+        inner
+    }
+
     fn inside(&self, value: Option<&'s Value>, given: &[(String, Option<&'s Value>)]) -> Self {
         let mut inner = self.clone();
         inner.stack.push(value);
@@ -225,6 +231,7 @@ impl<'s> Scope<'s> {
 }
 
 struct Walk<'w> {
+    registry: &'w Handlebars<'w>,
     file: &'w str,
     root: &'w Value,
     at: (Option<usize>, Option<usize>),
@@ -254,11 +261,25 @@ impl<'w> Walk<'w> {
         }
     }
 
+    /// Follows a partial into its own text, with what it is handed; then the block that it wraps.
     fn decorator(&mut self, d: &DecoratorTemplate, scope: &Scope<'w>) {
-        self.parameters(d.params.iter().chain(d.hash.values()), scope);
+        let mut given: Vec<_> = d.hash.iter().map(|(k, v)| (k.clone(), self.parameter(v, scope))).collect();
+        given.sort_by(|a, b| a.0.cmp(&b.0));
+        let context = d.params.first().map(|p| self.parameter(p, scope));
         if let Some(inner) = &d.template {
             self.template(inner, scope);
         }
+        let name = parameter_name(&d.name);
+        let ours = builtin::PARTIALS.iter().find(|(known, _)| *known == name);
+        let Some((partial, (name, _))) = self.registry.get_template(&name).zip(ours) else { return };
+        let inner = match context {
+            Some(value) => scope.inside(value, &given),
+            None => scope.with(&given),
+        };
+        let (file, at) = (self.file, self.at);
+        self.file = name;
+        self.template(partial, &inner);
+        (self.file, self.at) = (file, at);
     }
 
     fn expression(&mut self, h: &HelperTemplate, scope: &Scope<'w>) {
