@@ -456,6 +456,16 @@ mod tests {
     }
 
     #[test]
+    fn a_partial_that_is_not_handed_what_it_needs_is_found() {
+        let (renderer, _) =
+            Renderer::new(&[("page/html.hbs".to_owned(), "{{#> mail heading=workflow}}x{{/mail}}".to_owned())]);
+        let view = json!({"workflow": "pay"});
+        let sample = Sample { template: "page".to_owned(), name: "full", view, is_full: true };
+        let problems = renderer.check(&[sample]);
+        assert!(problems.iter().any(|p| p.what.contains("unknown name `preheader`")), "{problems:?}");
+    }
+
+    #[test]
     fn broken_syntax_unknown_helpers_and_unknown_files_are_found() {
         assert!(found("{{#if workflow}}x {{workflow}\n{{number}}")[0].starts_with("page/slack.hbs:"));
         assert!(found("{{#iff workflow}}x{{/iff}}")[0].contains("no helper is called `iff`; did you mean `if`?"));
