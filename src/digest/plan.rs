@@ -13,7 +13,7 @@
 //! Nothing but `covered_until` joins one window to the next, so that windows can't overlap or leave a hole, whatever
 //! happens to the clock, the schedule or the calendar in between.
 
-use super::Window;
+pub use super::Window;
 use crate::calendar::{Calendar, OPENING_SEARCH_MAX, Schedule};
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
