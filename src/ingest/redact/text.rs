@@ -99,7 +99,7 @@ fn find_assigned(text: &str, at: usize, names: &KeyNames, spans: &mut Vec<Range<
         return;
     }
     let is_assignment = text.as_bytes()[at] == b'=';
-    let is_signature = is_assignment && matches!(name, "sig" | "X-Amz-Signature" | "X-Goog-Signature");
+    let is_signature = is_assignment && is_signature_name(name);
     if !is_signature && !matches!(names.secrecy(name), Secrecy::Secret | Secrecy::SecretText) {
         return;
     }
@@ -114,6 +114,12 @@ fn find_assigned(text: &str, at: usize, names: &KeyNames, spans: &mut Vec<Range<
         spans.push(value);
     }
     spans.retain(|s| !s.is_empty());
+}
+
+/// `sig`, `Signature`, `X-Amz-Signature`: what signs a URL opens it.
+fn is_signature_name(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    lower == "sig" || lower.ends_with("signature")
 }
 
 /// The name that ends just before `at`, and whether it stands in quotes. Quotes may be escaped, as in JSON in JSON.
@@ -160,12 +166,22 @@ fn is_prose(value: &str) -> bool {
     value.len() < 6 || !value.bytes().any(|b| b.is_ascii_digit())
 }
 
-/// Behind `Authorization:`: the word after the scheme, or the first word when there is no scheme.
+/// Schemes of `Authorization` that are shown; what follows one is the secret.
+const SCHEMES: [&str; 10] = ["bearer", "basic", "digest", "token", "apikey", "bot", "negotiate", "ntlm", "hawk", "jwt"];
+
+/// Behind `Authorization:`: the word after a known scheme; else the first word, and the next when it looks like a token.
 fn credentials(text: &str, value: Range<usize>) -> Range<usize> {
-    let scheme = &text[value.clone()];
-    let is_scheme =
-        !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphabetic()) && text[value.end..].starts_with(' ');
-    if is_scheme { value_after(text, value.end + 1, false) } else { value }
+    if !text[value.end..].starts_with(' ') {
+        return value;
+    }
+    let next = value_after(text, value.end + 1, false);
+    if SCHEMES.contains(&text[value.clone()].to_ascii_lowercase().as_str()) {
+        next
+    } else if is_token(&text[next.clone()]) {
+        value.start..next.end
+    } else {
+        value
+    }
 }
 
 /// Behind `Cookie:`: all pairs up to the last one that ends without a semicolon.
