@@ -207,7 +207,8 @@ pub fn marker_at(text: &str) -> Option<usize> {
 
 /// Whether a span lies inside a marker that is already there.
 fn is_within_marker(text: &str, span: &std::ops::Range<usize>) -> bool {
-    let from = text[..span.start].rfind(OPEN).unwrap_or(span.start);
+    let near = text.floor_char_boundary(span.start.saturating_sub(MARKER_LEN));
+    let from = text[near..span.start].rfind(OPEN).map_or(span.start, |n| near + n);
     marker_at(&text[from..]).is_some_and(|length| span.end <= from + length)
 }
 

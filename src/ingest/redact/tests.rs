@@ -97,6 +97,9 @@ fn sentences_about_secrets_stay() {
         "Bearer authentication failed",
         "basic auth refused",
         "Basic authentication-required",
+        "Basic Plan2024 is over",
+        "max_tokens=4096 tokens: 128,000 pass=12",
+        "GET http://[::1]:8080/a@b",
         "WWW-Authenticate: Bearer realm=\"x\"",
         "password: incorrect",
         "passenger=12 monkey=3 token_count=12",
@@ -135,6 +138,29 @@ fn config_adds_keys_and_patterns() {
         is_marker(fields["TaxNumber"].as_str().unwrap()) && note.starts_with("of ‹redacted:") && !note.ends_with('9')
     );
     assert_eq!(note.matches(OPEN).count(), 2);
+}
+
+#[test]
+fn a_hostile_megabyte_takes_no_more_than_a_pass() {
+    for unit in [
+        "://",
+        "token:",
+        "token=",
+        "eyJ_",
+        "eyJ.",
+        "bearer+",
+        "cookie:",
+        "a4111111111111111",
+        "4111111111111111 ",
+        "token='",
+        "b@:/",
+    ] {
+        let hostile = unit.repeat(1024 * 1024 / unit.len());
+        let began = crate::clock::instant();
+        let _ = text(&hostile);
+        let _ = crate::fingerprint::parametrise(&hostile);
+        assert!(began.elapsed().as_secs() < 30, "{unit}");
+    }
 }
 
 proptest! {
