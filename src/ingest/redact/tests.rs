@@ -159,7 +159,7 @@ fn a_hostile_megabyte_takes_no_more_than_a_pass() {
         let began = crate::clock::instant();
         let _ = text(&hostile);
         let _ = crate::fingerprint::parametrise(&hostile);
-        assert!(began.elapsed().as_secs() < 30, "{unit}");
+        assert!(crate::clock::instant() - began < std::time::Duration::from_secs(30), "{unit}");
     }
 }
 
