@@ -1,5 +1,7 @@
 //! Delivery against real servers: what is sent, how often, to whom instead, and what the outbox says of it.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+
 mod support;
 
 use chrono::{DateTime, TimeDelta, Utc};
