@@ -44,11 +44,11 @@ pub mod store;
 
 pub mod ack_link;
 pub mod announce;
-pub mod render;
-pub mod outbox;
 pub mod deliver;
+pub mod outbox;
+pub mod render;
 
+pub mod cli;
 pub mod config;
 pub mod live;
 pub mod metrics;
-pub mod cli;
