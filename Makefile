@@ -22,9 +22,9 @@ demo: nats-server ## build, then play a realistic night on loopback (ARGS="--sec
 .PHONY: test
 test: nats-server lint dependencies ## formatting, lints, dependency rules and all tests (ARGS is a filter)
 	@if cargo nextest --version >/dev/null 2>&1; then \
-	  echo "cargo nextest run --locked $(ARGS)"; cargo nextest run --locked --no-tests=pass $(ARGS) && cargo test --locked --doc; \
+	  set -x; cargo nextest run --locked $(if $(CI),--no-fail-fast) $(ARGS); cargo test --locked --doc; \
 	else \
-	  echo "cargo test --locked $(ARGS)"; cargo test --locked $(ARGS); \
+	  set -x; cargo test --locked $(if $(CI),--no-fail-fast) $(ARGS); \
 	fi
 
 .PHONY: fmt

@@ -10,7 +10,7 @@ use crate::ingest::page::Pager;
 use crate::name::{ReceiverName, WorkflowName};
 use crate::outbox::{MessageKind, NewEntry};
 use crate::render::{
-    Acknowledgement, MailFrame, NextEscalation, OperatorFacts, OperatorView, PageFacts, PageKind, PageView,
+    Acknowledgement, Content, MailFrame, NextEscalation, OperatorFacts, OperatorView, PageFacts, PageKind, PageView,
     PagedWorkflow, Renderer, Resolution,
 };
 use crate::workflow::Workflow;
@@ -100,6 +100,14 @@ impl Announcer {
         Some(self.entry(receiver, None, kind, "operator", facts.number, view, facts.now))
     }
 
+    /// View and message of a word of the service about itself, for delivery to enqueue.
+    pub fn operator_content(&self, receiver: &Receiver, facts: &OperatorFacts) -> (Value, Content) {
+        let view = serde_json::to_value(OperatorView::of(facts)).unwrap_or(Value::Null);
+        let frame = self.frame(MessageKind::Operator, facts.number, None, receiver);
+        let content = self.renderer.render("operator", receiver.kind.channel(), &view, &frame).content;
+        (view, content)
+    }
+
     /// A test message.
     pub fn test(&self, receiver: &ReceiverName, number: i64, now: DateTime<Utc>) -> Option<NewEntry> {
         let facts = OperatorFacts {
@@ -128,7 +136,7 @@ impl Announcer {
     }
 
     /// The message again, for another receiver: what a fallback gets.
-    pub fn render_for(&self, entry: &NewEntry, receiver: &Receiver) -> crate::render::Content {
+    pub fn render_for(&self, entry: &NewEntry, receiver: &Receiver) -> Content {
         let frame = self.frame(entry.kind, entry.number, entry.incident_id, receiver);
         self.renderer.render(&entry.template, receiver.kind.channel(), &entry.view, &frame).content
     }

@@ -48,7 +48,10 @@ pub mod deliver;
 pub mod outbox;
 pub mod render;
 
+pub mod app;
 pub mod cli;
 pub mod config;
+pub mod digest_job;
 pub mod live;
 pub mod metrics;
+pub mod web;

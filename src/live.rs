@@ -81,13 +81,13 @@ pub struct Shared {
     /// The store.
     pub store: Store,
     /// The config of now.
-    pub live: ArcSwap<Live>,
+    pub live: Arc<ArcSwap<Live>>,
     /// Keys of the service.
     pub keys: Keys,
     /// Whether intake works.
     pub readiness: watch::Receiver<Readiness>,
     /// Counters for Prometheus.
-    pub metrics: Metrics,
+    pub metrics: Arc<Metrics>,
     /// Connection to NATS.
     pub nats: Client,
     /// Wakes delivery.

@@ -8,6 +8,7 @@ use std::process::Command;
 
 /// Rooms and files in which nothing reads or writes the world outside: the same input gives the same output.
 const PURE: &[&str] = &[
+    "ack_link",
     "calendar",
     "config/schema",
     "dead_letter",
@@ -19,11 +20,14 @@ const PURE: &[&str] = &[
     "incident",
     "ingest/classify",
     "ingest/decode",
+    "ingest/quarantine",
+    "ingest/reader",
     "ingest/redact",
     "matcher",
     "name",
     "outbox/entry",
     "outbox/policy",
+    "outbox/recipient",
     "render",
     "route",
     "silence",
@@ -71,7 +75,15 @@ const MESSAGES: &[&str] =
 const PARTS: &[&str] = &["html.hbs", "slack.hbs", "subject.hbs", "text.hbs"];
 
 /// Where a rule does not hold, and why: rule, file, reason. One that is no longer needed fails `no_exception_is_stale`.
-const EXCEPTIONS: &[(Rule, &str, &str)] = &[];
+const EXCEPTIONS: &[(Rule, &str, &str)] = &[
+    (
+        Rule::Length,
+        "src/config/sections.rs",
+        "one table of every key of the config, read from top to bottom like a manual",
+    ),
+    (Rule::Length, "src/digest/input.rs", "declarations only: what a digest is made from, each field with its meaning"),
+    (Rule::Length, "src/digest/view.rs", "declarations only: what a template may name, each field with its meaning"),
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rule {
@@ -402,12 +414,16 @@ fn migrations_are_numbered_without_holes_and_alike_in_every_dialect() {
     assert_eq!(numberings.len(), 1, "the dialects have different migrations: {dialects:?}");
 }
 
-/// A folder that is not there yet is not missed; one that is there is whole.
+/// A folder that is not there yet is not missed; one that is there is whole. A leading `_` marks parts that messages
+/// share.
 #[test]
 fn every_template_folder_is_a_message_with_all_its_parts() {
     let mut folders: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for path in files("templates") {
         let Some((folder, part)) = path.trim_start_matches("templates/").split_once('/') else { continue };
+        if folder.starts_with('_') {
+            continue;
+        }
         folders.entry(folder.to_owned()).or_default().insert(part.to_owned());
     }
     for (folder, parts) in &folders {
@@ -462,7 +478,7 @@ fn no_tracked_file_names_a_machine_or_a_registry() {
     assert!(found.is_empty(), "these belong to one machine:\n{}", found.join("\n"));
 }
 
-/// `/srv/work/` is somebody's path, `/work/` is one machine's: the name must not go on before it.
+/// A folder of that name deeper in a path is anybody's; at the root it is one machine's.
 fn names(line: &str, foreign: &str) -> bool {
     let goes_on = |c: char| c.is_alphanumeric() || c == '.' || c == '-' || c == '}';
     line.match_indices(foreign).any(|(at, _)| !line[..at].ends_with(goes_on))

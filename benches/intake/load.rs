@@ -113,7 +113,7 @@ fn frame(random: &mut Random, id: &str, workflow: &str, at_ms: i64) -> Value {
         "type": "failure",
         "workflow": workflow,
         "step": step,
-        "class": "",
+        "class": "transient",
         "occurred_at": at_ms,
         "attempt": 1,
         "run_id": format!("run-{:016x}", random.next()),

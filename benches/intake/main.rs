@@ -16,6 +16,8 @@ use anyhow::Context;
 use clap::Parser;
 use report::Report;
 use std::path::PathBuf;
+use std::process::ExitCode;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Measures what Matins must hold. Every part takes a minute or two; --only picks one.
 #[derive(Parser, Debug)]
@@ -53,17 +55,33 @@ struct Options {
     bench: bool,
 }
 
-fn main() -> anyhow::Result<()> {
-    let options = Options::parse();
+fn main() -> ExitCode {
     rustls::crypto::ring::default_provider().install_default().ok();
-    let report = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .context("runtime")?
-        .block_on(measure(&options))?;
-    println!("\n{}\n{}", report.table(), report.json());
-    std::process::exit(i32::from(!report.holds()))
+    match run(&Options::parse()) {
+        Ok(report) => {
+            println!("\n{}\n{}", report.table(), report.json());
+            if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(error) => {
+            eprintln!("\n{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A signal ends the measurement in good order: the servers that were started end with it.
+fn run(options: &Options) -> anyhow::Result<Report> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().context("runtime")?;
+    runtime.block_on(async {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        tokio::select! {
+            measured = measure(options) => measured,
+            _ = terminate.recv() => anyhow::bail!("terminated"),
+            _ = interrupt.recv() => anyhow::bail!("interrupted"),
+        }
+    })
 }
 
 async fn measure(options: &Options) -> anyhow::Result<Report> {

@@ -79,7 +79,12 @@ impl Report {
         let figures: Map<String, Value> = self
             .lines
             .iter()
-            .map(|line| (format!("{} {}", line.name, line.unit).trim().replace([' ', '/'], "_"), json!(line.value)))
+            .map(|line| {
+                (
+                    format!("{} {}", line.name, line.unit).trim().replace(", ", "_").replace([' ', '/'], "_"),
+                    json!(line.value),
+                )
+            })
             .collect();
         json!({"bench": "intake", "holds": self.holds(), "figures": figures}).to_string()
     }

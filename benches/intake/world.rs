@@ -84,8 +84,9 @@ impl World {
                 return Ok(took);
             }
             if let Some(status) = process.child.try_wait()? {
-                // The reference ends by itself, with its last acks under way.
-                if !status.success() {
+                // The reference ends by itself, with its last acks still on their way.
+                let ended = *process.ended.get_or_insert_with(clock::instant);
+                if !status.success() || ended.elapsed() > Duration::from_secs(5) {
                     bail!("{durable} ended with {status}; its log: {}", process.log_end());
                 }
             }
@@ -117,6 +118,7 @@ pub struct Measured {
     folder: PathBuf,
     port: Option<u16>,
     memory_kib: u64,
+    ended: Option<Instant>,
 }
 
 impl Measured {
@@ -128,7 +130,7 @@ impl Measured {
         command.current_dir(folder).stdin(Stdio::null()).kill_on_drop(true);
         command.stdout(File::create(folder.join("stdout"))?).stderr(File::create(folder.join("stderr"))?);
         let child = command.spawn().with_context(|| format!("{:?}", command.as_std().get_program()))?;
-        Ok(Self { child, folder: folder.to_owned(), port, memory_kib: 0 })
+        Ok(Self { child, folder: folder.to_owned(), port, memory_kib: 0, ended: None })
     }
 
     /// Reads the peak of resident memory so far; a process that has ended keeps what was read last.

@@ -54,7 +54,8 @@ fn report(check: &Check<'_>, loaded: &Loaded, out: &mut dyn Write, err: &mut dyn
 pub fn overview(config: &Config, now: DateTime<Utc>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\nDigests")?;
     for digest in config.digests.values() {
-        write!(out, "{}", digest_lines(digest, now))?;
+        let calendar = digest.calendar.as_ref().and_then(|c| config.calendars.get(c));
+        write!(out, "{}", digest_lines(digest, calendar, now))?;
     }
     if !config.calendars.is_empty() {
         writeln!(out, "\nOpen hours of the next week")?;
@@ -93,16 +94,31 @@ fn warnings(warnings: &[Problem], out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// A digest and its next three slots.
-fn digest_lines(digest: &DigestSettings, now: DateTime<Utc>) -> String {
-    let calendar = digest.calendar.as_ref().map_or(String::new(), |c| format!(", held outside {c}"));
+fn digest_lines(digest: &DigestSettings, calendar: Option<&Calendar>, now: DateTime<Utc>) -> String {
+    let held = digest.calendar.as_ref().map_or(String::new(), |c| format!(", held outside {c}"));
     let empty = if digest.send_empty { "sent when empty" } else { "skipped when empty" };
-    let mut text = format!("  {}: {} in {}{calendar}, {empty}\n", digest.name, digest.schedule.line(), digest.timezone);
+    let mut text = format!("  {}: {} in {}{held}, {empty}\n", digest.name, digest.schedule.line(), digest.timezone);
     let slots = std::iter::successors(Some(now), |at| digest.schedule.next_after(*at, digest.timezone));
     for slot in slots.skip(1).take(3) {
-        let local = slot.with_timezone(&digest.timezone);
-        text.push_str(&format!("    {}   in {}\n", local.format("%a %-d %b %H:%M %Z"), words(slot - now)));
+        let due = slot.with_timezone(&digest.timezone).format("%a %-d %b %H:%M %Z").to_string();
+        let held = calendar.map_or(String::new(), |c| hold_words(slot, digest, c));
+        text.push_str(&format!("    {due:<22} in {}{held}\n", words(slot - now)));
     }
     text
+}
+
+/// When a slot in closed hours is sent instead.
+fn hold_words(slot: DateTime<Utc>, digest: &DigestSettings, calendar: &Calendar) -> String {
+    let longest = digest.max_hold.and_then(|hold| TimeDelta::from_std(hold).ok()).map(|hold| slot + hold);
+    let sent = match (calendar.next_open(slot), longest) {
+        (Some(open), Some(longest)) => open.min(longest),
+        (Some(at), None) | (None, Some(at)) => at,
+        (None, None) => return ", held: the calendar never opens".to_owned(),
+    };
+    if sent == slot {
+        return String::new();
+    }
+    format!(", held until {}", sent.with_timezone(&digest.timezone).format("%a %-d %b %H:%M"))
 }
 
 /// Seven days of a calendar, one line each.
@@ -116,7 +132,7 @@ fn week_lines(calendar: &Calendar, now: DateTime<Utc>) -> String {
         let hours: Vec<String> = starting.map(|(start, end)| span_words(*start, *end, calendar)).collect();
         let hours = if hours.is_empty() { "closed".to_owned() } else { hours.join(", ") };
         let holiday = if calendar.holidays.contains(&date) { " (holiday)" } else { "" };
-        text.push_str(&format!("    {}   {hours}{holiday}\n", date.format("%a %-d %b")));
+        text.push_str(&format!("    {:<12} {hours}{holiday}\n", date.format("%a %-d %b").to_string()));
     }
     text
 }
@@ -252,7 +268,7 @@ digest.daily = ["ops"]
 
         Digests
           daily: 0 10 * * * in Asia/Kolkata, held outside office, skipped when empty
-            Wed 18 Nov 10:00 IST   in 18 h
+            Wed 18 Nov 10:00 IST   in 18 h, held until Thu 19 Nov 09:30
             Thu 19 Nov 10:00 IST   in 42 h
             Fri 20 Nov 10:00 IST   in 2 d 18 h
 

@@ -227,6 +227,7 @@ impl Aftermath<'_> {
             address: entry.new.address.clone(),
             reason: why.to_owned(),
             fallback: self.settings.receivers.get(&entry.new.receiver).and_then(|r| r.fallback.clone()),
+            at: self.now,
         };
         let number = queue::next_numbers(tx, 1).await?;
         let (view, content) = self.shared.render.news(&news, number, receiver);

@@ -29,6 +29,7 @@ use crate::config::{Config, SmtpSettings};
 use crate::name::ReceiverName;
 use crate::outbox::Entry;
 use crate::render::Content;
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -65,6 +66,8 @@ pub struct DeliveryNews {
     pub reason: String,
     /// Who is told instead.
     pub fallback: Option<ReceiverName>,
+    /// When it was noticed.
+    pub at: DateTime<Utc>,
 }
 
 /// What can go wrong for good with a receiver.

@@ -12,7 +12,7 @@ use crate::name::ReceiverName;
 use crate::outbox::EntryId;
 use crate::outbox::policy::PAGE_PATIENCE;
 use crate::outbox::queue::standing::{self, Target};
-use crate::outbox::queue::{self, Abandoned, Lease};
+use crate::outbox::queue::{self, Abandoned, Admit, Lease};
 use crate::store::{Store, StoreError};
 use chrono::{DateTime, TimeDelta, Utc};
 use secrecy::ExposeSecret;
@@ -155,8 +155,11 @@ impl Deliverer {
         now: DateTime<Utc>,
     ) -> Result<Next, StoreError> {
         let lane = self.lanes.entry(receiver.clone()).or_default();
+        let is_broken = self.shared.standing(&target(receiver, None)).is_broken(now);
         let admit = match lane.room(now) {
             Room::Now(admit) => admit,
+            // What is not sent needs no room.
+            Room::At(_) if is_broken => Admit::All,
             Room::At(at) => return Ok(Next::At(at)),
             Room::Busy => return Ok(Next::Landing),
         };

@@ -8,7 +8,7 @@ use super::page::{OpenIncidents, Pager};
 use crate::event::{Detail, Event, OutcomeCounts};
 use crate::route::{Decision, Paging, Policy};
 use crate::store::intake::{self, CounterRow, EventRow, QuarantineRow, Sums};
-use crate::store::{Store, StoreError, WriteTx, to_ms};
+use crate::store::{Store, StoreError, WriteTx, key, to_ms};
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
 use std::collections::BTreeMap;
@@ -172,7 +172,7 @@ impl Intake {
             let decision_id = self.interned.decision(tx, policy, &decision, plain_fate(&decision)).await?;
             let row = EventRow {
                 seq,
-                key: intake::key_of(&event.id.0),
+                key: key::key_of(&event.id.0),
                 content_hash: decoded.content_hash.cast_signed(),
                 received_at: event.received_at,
                 occurred_at: event.occurred_at,

@@ -18,6 +18,7 @@ use futures_util::StreamExt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 /// Messages of one transaction at most.
@@ -89,8 +90,8 @@ enum Ended {
 }
 
 impl Consumer {
-    /// Runs until `stop` turns true; what was read is committed and acked first.
-    pub async fn run(self, intake: Intake, mut stop: watch::Receiver<bool>) {
+    /// Runs until `stop`; what was read is committed and acked first.
+    pub async fn run(self, intake: Intake, stop: CancellationToken) {
         let consumer = Arc::new(self);
         let (batches, inbox) = mpsc::channel(1);
         let (lost, mut lost_acks) = mpsc::channel(1);
@@ -98,16 +99,16 @@ impl Consumer {
         let mut wait = BACK_OFF.0;
         loop {
             let began_at = clock::instant();
-            match consumer.read_until_lost(&batches, &mut lost_acks, &mut stop).await {
+            match consumer.read_until_lost(&batches, &mut lost_acks, &stop).await {
                 Ended::Stopped => break,
                 Ended::Lost(why) => consumer.not_ready(&why),
             }
-            if began_at.elapsed() > BACK_OFF.1 * 2 {
+            if clock::instant() - began_at > BACK_OFF.1 * 2 {
                 wait = BACK_OFF.0;
             }
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
-                _ = stop.wait_for(|stop| *stop) => break,
+                () = stop.cancelled() => break,
             }
             wait = (wait * 2).min(BACK_OFF.1);
         }
@@ -144,14 +145,14 @@ impl Consumer {
         &self,
         batches: &mpsc::Sender<Batch>,
         lost_acks: &mut mpsc::Receiver<String>,
-        stop: &mut watch::Receiver<bool>,
+        stop: &CancellationToken,
     ) -> Ended {
         if self.client.connection_state() != State::Connected {
             return Ended::Lost(format!("waiting for NATS at {}", self.settings.urls.join(", ")));
         }
         let opened = tokio::select! {
             opened = self.open() => opened,
-            _ = stop.wait_for(|stop| *stop) => return Ended::Stopped,
+            () = stop.cancelled() => return Ended::Stopped,
         };
         let (source, mut messages) = match opened {
             Ok(opened) => opened,
@@ -164,7 +165,7 @@ impl Consumer {
         loop {
             tokio::select! {
                 biased;
-                _ = stop.wait_for(|stop| *stop) => {
+                () = stop.cancelled() => {
                     if !batch.is_empty() {
                         // What was read is committed and acked before the process ends.
                         let _ = batches.send(self.decode(batch, source.stream_made_at)).await;

@@ -4,7 +4,8 @@
 use crate::event::{Detail, Event, EventType};
 use crate::route::{Decision, Paging, Policy};
 use crate::store::StoreError;
-use crate::store::intake::{self, Key, NewCause, NewDecision, hash_key};
+use crate::store::intake::{self, NewCause, NewDecision};
+use crate::store::key::{Key, hash_key};
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::SqliteConnection;
 use std::collections::HashMap;

@@ -2,7 +2,8 @@
 
 use crate::event::{Detail, Disposition, Event, EventType};
 use crate::store::StoreError;
-use crate::store::intake::{self, Key, hash_key};
+use crate::store::intake;
+use crate::store::key::{Key, hash_key};
 use crate::store::letters::{self, LetterRow, ResolutionRow};
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;

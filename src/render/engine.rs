@@ -10,6 +10,7 @@ use crate::deliver::Channel;
 use handlebars::{Context, Handlebars, RenderError, Template, no_escape};
 use serde_json::Value;
 use std::io;
+use std::sync::LazyLock;
 
 /// A template that writes more than this is taken for broken.
 const OUTPUT_MAX: usize = 1 << 20;
@@ -40,22 +41,30 @@ pub struct Rendered {
 #[derive(Debug)]
 pub struct Renderer {
     own: Handlebars<'static>,
-    builtin: Handlebars<'static>,
 }
+
+/// The built-in templates, and what is wrong with them: nothing, as a test says.
+static BUILTIN: LazyLock<(Handlebars<'static>, Vec<TemplateProblem>)> = LazyLock::new(|| {
+    let mut registry = Handlebars::new();
+    registry.set_strict_mode(true);
+    // Values are escaped before a template sees them, so triple braces and double ones are the same.
+    registry.register_escape_fn(no_escape);
+    let mut problems = Vec::new();
+    for (name, text) in builtin::PARTIALS.iter().chain(builtin::builtin_files()) {
+        match Template::compile_with_name(text, (*name).to_owned()) {
+            Ok(template) => registry.register_template(name, template),
+            Err(error) => problems.push(TemplateProblem::of_parse(name, &error)),
+        }
+    }
+    (registry, problems)
+});
 
 impl Renderer {
     /// Parses the built-in templates and what replaces them: name below the template folder (`page/slack.hbs`) and text.
     /// A replacement that can't be used is reported, and the built-in template of that name stays.
     pub fn new(overrides: &[(String, String)]) -> (Self, Vec<TemplateProblem>) {
-        let mut problems = Vec::new();
-        let mut renderer = Self { own: registry(), builtin: registry() };
-        for (name, text) in builtin::PARTIALS.iter().chain(builtin::builtin_files()) {
-            match Template::compile_with_name(text, (*name).to_owned()) {
-                Ok(template) => renderer.builtin.register_template(name, template),
-                Err(error) => problems.push(TemplateProblem::of_parse(name, &error)),
-            }
-        }
-        renderer.own.clone_from(&renderer.builtin);
+        let (builtin, mut problems) = (BUILTIN.0.clone(), BUILTIN.1.clone());
+        let mut renderer = Self { own: builtin };
         for (name, text) in overrides {
             match lint::parse_override(name, text) {
                 Ok(template) => renderer.own.register_template(name, template),
@@ -120,7 +129,7 @@ impl Renderer {
             Err(problem) => problem,
         };
         let name = self.name(builtin_folder(template), flavour);
-        let text = try_write(&self.builtin, &name, flavour, view);
+        let text = try_write(&BUILTIN.0, &name, flavour, view);
         (text.unwrap_or_else(|_| plain::write(view, flavour)), Some(first))
     }
 
@@ -128,14 +137,6 @@ impl Renderer {
     fn name(&self, folder: &str, flavour: Flavour) -> String {
         lint::template_name(&self.own, folder, flavour.file())
     }
-}
-
-fn registry() -> Handlebars<'static> {
-    let mut registry = Handlebars::new();
-    registry.set_strict_mode(true);
-    // Values are escaped before a template sees them, so triple braces and double ones are the same.
-    registry.register_escape_fn(no_escape);
-    registry
 }
 
 /// The built-in folder that stands in for `folder`.

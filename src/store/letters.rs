@@ -1,7 +1,7 @@
 //! Dead letters in the store: opened, repeated, resolved, listed. What opens or resolves one is decided in `ingest` and by people.
 
 use super::bulk::Bulk;
-use super::intake::Key;
+use super::key::Key;
 use super::{StoreError, from_ms, to_ms};
 use chrono::{DateTime, Utc};
 use sqlx::sqlite::SqliteRow;

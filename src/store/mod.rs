@@ -5,10 +5,12 @@ mod bulk;
 pub mod digest_input;
 pub mod incidents;
 pub mod intake;
+pub mod key;
 pub mod ledger;
 pub mod letters;
 mod migration;
 pub mod settings;
+pub mod silences;
 
 use chrono::{DateTime, Utc};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};

@@ -1,0 +1,197 @@
+//! The composition root: opens everything, starts every loop, stops them in order. No rule of the field lives here.
+
+mod compile;
+mod fault_log;
+mod listener;
+mod messages;
+mod reload;
+mod tick;
+mod watermark;
+
+pub use compile::{CompileError, read_templates};
+
+use crate::clock;
+use crate::deliver::{Deliverer, DeliverySettings, Observe};
+use crate::ingest::commit::Intake;
+use crate::ingest::consumer::{Consumer, Readiness};
+use crate::ingest::jetstream;
+use crate::live::{Keys, Shared};
+use crate::metrics::Metrics;
+use crate::store::{Store, settings, silences};
+use anyhow::Context as _;
+use arc_swap::ArcSwap;
+use fault_log::FaultLog;
+use listener::ServiceListener;
+use messages::LiveRender;
+use secrecy::ExposeSecret;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+const TICK_EVERY: Duration = Duration::from_secs(1);
+/// Longest stop. What is not done by then is done after the next start.
+const STOP_MAX: Duration = Duration::from_secs(10);
+
+/// Runs the service until SIGTERM or SIGINT. Exit codes: 0 stopped, 1 it failed, 2 the config is wrong.
+pub async fn serve(path: &Path) -> ExitCode {
+    let loaded = match compile::load(path) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            error!("{error}");
+            return ExitCode::from(2);
+        }
+    };
+    match run(path, loaded).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            error!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(path: &Path, loaded: crate::config::Loaded) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let files = loaded.files.clone();
+    let store = Store::open(loaded.config.store.url.expose_secret()).await?;
+    let listener = TcpListener::bind(loaded.config.http.listen)
+        .await
+        .with_context(|| format!("http.listen {} can't be used", loaded.config.http.listen))?;
+    let service = Service::start(path.to_owned(), loaded, store, listener, files).await?;
+    tokio::select! {
+        _ = terminate.recv() => info!("SIGTERM: stopping"),
+        _ = interrupt.recv() => info!("SIGINT: stopping"),
+    }
+    service.stop().await;
+    Ok(())
+}
+
+/// The running service.
+struct Service {
+    stop: CancellationToken,
+    tasks: JoinSet<()>,
+    store: Store,
+}
+
+impl Service {
+    async fn start(
+        path: PathBuf,
+        loaded: crate::config::Loaded,
+        store: Store,
+        listener: TcpListener,
+        files: Vec<PathBuf>,
+    ) -> anyhow::Result<Self> {
+        let keys = Keys {
+            redaction: settings::secret_key(&store, "redaction_key").await?,
+            links: settings::secret_key(&store, "link_key").await?,
+        };
+        let nats = jetstream::connect(&loaded.config.nats).await?;
+        let active = silences::active(store.reader(), clock::now()).await?;
+        let (live, _) = compile::compile(loaded, active, &keys);
+        let nats_settings = live.config.nats.clone();
+        let (delivery, delivery_rx) = watch::channel(Arc::new(DeliverySettings::from(&*live.config)));
+        let live = Arc::new(ArcSwap::from_pointee(live));
+        let (readiness, readiness_rx) = watch::channel(Readiness::NotReady("starting".to_owned()));
+        let (reload, reloads) = mpsc::channel(4);
+        let metrics = Arc::new(Metrics::default());
+        let (_nats_tx, nats_rx) = watch::channel(Some(nats.clone()));
+        let deliverer = Deliverer::new(
+            store.clone(),
+            delivery_rx,
+            nats_rx,
+            Arc::new(LiveRender(live.clone())),
+            observe(metrics.clone(), nats.clone()),
+        )?;
+        let shared = Arc::new(Shared {
+            store: store.clone(),
+            live,
+            keys,
+            readiness: readiness_rx,
+            metrics,
+            nats: nats.clone(),
+            outbox_wake: deliverer.waker(),
+            reload,
+        });
+        shared.metrics.set_reload(true);
+        let faults = Arc::new(FaultLog::default());
+        let stop = CancellationToken::new();
+        let mut tasks = JoinSet::new();
+        let consumer = Consumer {
+            client: nats,
+            settings: nats_settings,
+            listener: Arc::new(ServiceListener { shared: shared.clone(), faults: faults.clone() }),
+            readiness,
+        };
+        tasks.spawn(consumer.run(Intake::new(store.clone()), stop.clone()));
+        tasks.spawn(deliver(deliverer, stop.clone()));
+        tasks.spawn(tick_all(shared.clone(), faults, stop.clone()));
+        tasks.spawn(reload::run(path, files, shared.clone(), delivery, reloads, stop.clone()));
+        tasks.spawn(crate::web::serve(listener, shared, stop.clone()));
+        Ok(Self { stop, tasks, store })
+    }
+
+    /// Stops reading first, commits and acks what was read, lets messages in flight end.
+    async fn stop(mut self) {
+        self.stop.cancel();
+        let all = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(STOP_MAX, all).await.is_err() {
+            warn!("not everything stopped in time; it is taken up at the next start");
+        }
+        self.store.close().await;
+    }
+}
+
+async fn deliver(deliverer: Deliverer, stop: CancellationToken) {
+    if let Err(error) = deliverer.run(stop.cancelled()).await {
+        error!(%error, "delivery ended; nothing is sent until the next start");
+    }
+}
+
+async fn tick_all(shared: Arc<Shared>, faults: Arc<FaultLog>, stop: CancellationToken) {
+    let mut every = tokio::time::interval(TICK_EVERY);
+    every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut watermark = watermark::Watermark::default();
+    loop {
+        tokio::select! {
+            _ = every.tick() => {}
+            () = stop.cancelled() => return,
+        }
+        faults.sweep(clock::instant());
+        tick::tick(&shared, &mut watermark, clock::now()).await;
+    }
+}
+
+/// Counts every try, and says on `matins.notify.<kind>.<workflow>` what was sent.
+fn observe(metrics: Arc<Metrics>, nats: async_nats::Client) -> Observe {
+    Arc::new(move |report| {
+        let entry = &report.entry.new;
+        metrics.note_notification(entry.receiver.as_str(), entry.kind.as_str(), report.outcome, Some(report.latency));
+        if report.outcome != "sent" {
+            return;
+        }
+        let workflow = entry.workflow.as_ref().map_or("-", |w| w.as_str());
+        let subject = format!("matins.notify.{}.{}", entry.kind.as_str(), subject_token(workflow));
+        let body = entry.view.to_string();
+        let nats = nats.clone();
+        tokio::spawn(async move {
+            if let Err(error) = nats.publish(subject, body.into()).await {
+                warn!(%error, "a notification could not be published on NATS");
+            }
+        });
+    })
+}
+
+/// A name as one token of a subject: what NATS gives a meaning to becomes `_`.
+pub fn subject_token(name: &str) -> String {
+    let token: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' }).collect();
+    if token.is_empty() { "_".to_owned() } else { token }
+}

@@ -1,0 +1,83 @@
+//! Whether intake has passed an instant: everything that JetStream stored before it is committed here. A digest waits for that, up to a
+//! limit; then it says what is missing.
+
+use crate::ingest::jetstream;
+use crate::live::Shared;
+use crate::render::words;
+use chrono::{DateTime, TimeDelta, Utc};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long a digest waits for intake.
+const PATIENCE: TimeDelta = TimeDelta::minutes(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Intake has passed an instant, or is not waited for any longer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passed {
+    /// What is missing, as a sentence without full stop; none when nothing is.
+    pub incomplete: Option<String>,
+}
+
+/// Remembers up to which message intake must have come for each instant that a digest waits for.
+#[derive(Debug, Default)]
+pub struct Watermark {
+    barriers: BTreeMap<DateTime<Utc>, Barrier>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Barrier {
+    /// Last sequence of the stream at a time after the instant; none while NATS does not answer.
+    sequence: Option<u64>,
+    waiting_since: DateTime<Utc>,
+}
+
+impl Watermark {
+    /// None while it is worth waiting.
+    pub async fn passed(&mut self, shared: &Shared, instant: DateTime<Utc>, now: DateTime<Utc>) -> Option<Passed> {
+        let barrier = self.barriers.entry(instant).or_insert(Barrier { sequence: None, waiting_since: now });
+        let state = timeout(REQUEST_TIMEOUT, stream_state(shared)).await.ok().flatten();
+        if barrier.sequence.is_none() {
+            barrier.sequence = state.as_ref().map(|s| s.last_sequence);
+        }
+        let behind = match (barrier.sequence, &state) {
+            (Some(wanted), Some(state)) => wanted.saturating_sub(state.acked_sequence),
+            (Some(_), None) | (None, _) => u64::MAX,
+        };
+        if behind == 0 {
+            return Some(Passed { incomplete: None });
+        }
+        (now - barrier.waiting_since >= PATIENCE).then(|| Passed { incomplete: Some(missing(behind, instant)) })
+    }
+
+    /// Forgets instants that no digest waits for any more.
+    pub fn forget_before(&mut self, at: DateTime<Utc>) {
+        self.barriers.retain(|instant, _| *instant >= at);
+    }
+}
+
+fn missing(behind: u64, instant: DateTime<Utc>) -> String {
+    let at = instant.format("%H:%M UTC");
+    if behind == u64::MAX {
+        return format!("NATS does not answer; what was published before {at} may be missing");
+    }
+    format!("{} before {at} are still unread", words::noun(behind, "message"))
+}
+
+struct StreamState {
+    last_sequence: u64,
+    acked_sequence: u64,
+}
+
+async fn stream_state(shared: &Shared) -> Option<StreamState> {
+    let settings = &shared.live.load().config.nats;
+    let context = jetstream::context(&shared.nats);
+    let stream = context.get_stream(&settings.stream).await.ok()?;
+    let consumer = stream.consumer_info(&settings.durable).await.ok()?;
+    let last_sequence = stream.cached_info().state.last_sequence;
+    // With nothing on its way and nothing to come, the floor can lag behind what limits removed.
+    let drained = consumer.num_pending == 0 && consumer.num_ack_pending == 0;
+    let acked_sequence = if drained { last_sequence } else { consumer.ack_floor.stream_sequence };
+    Some(StreamState { last_sequence, acked_sequence })
+}
