@@ -1,26 +1,55 @@
-//! Digests that tests compose: a realistic night, a quiet day, a hostile one, a large one.
+//! Made-up digests to try templates with: a realistic night, a quiet day, an empty one, a large one, a hostile one.
+//! Nothing here is ever sent.
 
+use super::compose;
 use super::input::*;
 use crate::event::{Class, Disposition, EventType, Fingerprint};
 use crate::name::WorkflowName;
+use crate::render::Sample;
 use crate::workflow::Domain;
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// 10:00 in India.
-pub const END: &str = "2026-11-18T04:30:00Z";
+/// Strings that try to mention, link, format, break lines and break out of markup.
+const HOSTILE: &str =
+    "<!here> <@U1> <http://evil.example|login> ``` *b* `c` & \"q\" </td><script>x</script> {{#if}} \r\n# h\n---\n> q";
 
-pub fn at(text: &str) -> DateTime<Utc> {
-    text.parse().unwrap()
+/// Views of every digest, for templates to be tried with.
+pub fn digest_samples() -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for digest in ["hourly", "daily", "weekly"] {
+        let inputs = [
+            ("full", full(digest)),
+            ("night", night(digest)),
+            ("quiet", quiet(digest)),
+            ("empty", nothing(digest)),
+            ("large", large(digest, 120)),
+            ("hostile", hostile(digest)),
+        ];
+        samples.extend(inputs.into_iter().map(|(name, input)| Sample {
+            template: format!("digest-{digest}"),
+            name,
+            view: serde_json::to_value(compose(&input)).unwrap_or_default(),
+            is_full: name == "full",
+        }));
+    }
+    samples
+}
+
+/// 10:00 in India.
+const END: &str = "2026-11-18T04:30:00Z";
+
+pub(super) fn at(text: &str) -> DateTime<Utc> {
+    text.parse().unwrap_or_default()
 }
 
 /// `hours` before the end of the window.
-pub fn ago(hours: f64) -> DateTime<Utc> {
+pub(super) fn ago(hours: f64) -> DateTime<Utc> {
     at(END) - Duration::from_secs_f64(hours * 3600.0)
 }
 
-pub fn fp(cause: &str) -> Fingerprint {
+pub(super) fn fp(cause: &str) -> Fingerprint {
     Fingerprint(format!("v1:{cause}"))
 }
 
@@ -28,11 +57,18 @@ fn hours(n: u64) -> Duration {
     Duration::from_hours(n)
 }
 
-pub fn failures(workflow: &str, class: Class, disposition: Disposition, cause: &str, n: u64, hours: f64) -> Cell {
+pub(super) fn failures(
+    workflow: &str,
+    class: Class,
+    disposition: Disposition,
+    cause: &str,
+    n: u64,
+    hours: f64,
+) -> Cell {
     Cell::failures(ago(hours), workflow.into(), class, disposition, fp(cause), n)
 }
 
-pub fn recoveries(workflow: &str, strategy: &str, n: u64, took_ms: u64, hours: f64) -> Cell {
+pub(super) fn recoveries(workflow: &str, strategy: &str, n: u64, took_ms: u64, hours: f64) -> Cell {
     Cell {
         event_type: EventType::Recovery,
         strategy: Some(strategy.to_owned()),
@@ -44,7 +80,7 @@ pub fn recoveries(workflow: &str, strategy: &str, n: u64, took_ms: u64, hours: f
     }
 }
 
-pub fn outcomes(workflow: &str, reports: u64, ok: u64, failed: u64) -> Cell {
+pub(super) fn outcomes(workflow: &str, reports: u64, ok: u64, failed: u64) -> Cell {
     Cell {
         event_type: EventType::Outcome,
         ok_count: ok,
@@ -53,7 +89,7 @@ pub fn outcomes(workflow: &str, reports: u64, ok: u64, failed: u64) -> Cell {
     }
 }
 
-pub fn workflow(owner: &str, domain: Domain, last_heard: f64) -> WorkflowInfo {
+pub(super) fn workflow(owner: &str, domain: Domain, last_heard: f64) -> WorkflowInfo {
     WorkflowInfo {
         owner: Some(owner.to_owned()),
         domain,
@@ -65,7 +101,7 @@ pub fn workflow(owner: &str, domain: Domain, last_heard: f64) -> WorkflowInfo {
     }
 }
 
-pub fn cause(workflow: &str, class: Class, sample: &str, first_seen_at: DateTime<Utc>) -> FingerprintInfo {
+pub(super) fn cause(workflow: &str, class: Class, sample: &str, first_seen_at: DateTime<Utc>) -> FingerprintInfo {
     FingerprintInfo {
         workflow: workflow.into(),
         step: None,
@@ -82,7 +118,7 @@ pub fn cause(workflow: &str, class: Class, sample: &str, first_seen_at: DateTime
     }
 }
 
-pub fn letters(workflow: &str, cause: &str, count: u64, new: u64, hours: f64, item: &str) -> LetterGroup {
+pub(super) fn letters(workflow: &str, cause: &str, count: u64, new: u64, hours: f64, item: &str) -> LetterGroup {
     LetterGroup {
         workflow: workflow.into(),
         fingerprint: fp(cause),
@@ -95,7 +131,7 @@ pub fn letters(workflow: &str, cause: &str, count: u64, new: u64, hours: f64, it
 }
 
 /// A day on which nothing arrived and nobody is expected.
-pub fn nothing(digest: &str) -> DigestInput {
+pub(super) fn nothing(digest: &str) -> DigestInput {
     let days = if digest == "weekly" { 7 } else { 1 };
     DigestInput {
         digest: digest.into(),
@@ -126,7 +162,7 @@ pub fn nothing(digest: &str) -> DigestInput {
 }
 
 /// Everybody was heard and nothing failed.
-pub fn quiet(digest: &str) -> DigestInput {
+pub(super) fn quiet(digest: &str) -> DigestInput {
     let mut input = nothing(digest);
     for (name, runs) in [("order-to-crm", 409), ("payout-reconcile", 96), ("support-triage", 61)] {
         input.cells.push(outcomes(name, 24, runs, 0));
@@ -136,45 +172,9 @@ pub fn quiet(digest: &str) -> DigestInput {
 }
 
 /// The night of the reference page: an outage that was paged, a new cause, one that is back, credits used up.
-pub fn night(digest: &str) -> DigestInput {
-    use Class::{InvalidInput, LlmOutput, LlmRefusal, Persistent, RateLimited, Transient};
-    use Disposition::{DeadLettered, Retrying};
+pub(super) fn night(digest: &str) -> DigestInput {
     let mut input = nothing(digest);
-    input.cells = vec![
-        outcomes("order-to-crm", 24, 371, 0),
-        outcomes("whatsapp-intake", 24, 189, 0),
-        outcomes("invoice-sync", 24, 277, 0),
-        outcomes("lead-enrichment", 24, 134, 0),
-        outcomes("catalog-refresh", 24, 18, 0),
-        outcomes("support-triage", 24, 58, 0),
-        outcomes("payout-reconcile", 24, 96, 0),
-        outcomes("gst-filing", 1, 1, 0),
-        failures("order-to-crm", Transient, Retrying, "hub-retry", 19, 12.6),
-        failures("order-to-crm", Transient, Retrying, "hub-retry", 25, 11.4),
-        Cell {
-            fate: Fate::Paged("i-212".to_owned()),
-            ..failures("order-to-crm", Transient, DeadLettered, "hub", 14, 11.6)
-        },
-        failures("whatsapp-intake", LlmOutput, Retrying, "quantity", 5, 15.6),
-        failures("whatsapp-intake", LlmOutput, Retrying, "quantity", 3, 14.6),
-        failures("whatsapp-intake", LlmOutput, DeadLettered, "quantity", 3, 14.5),
-        failures("whatsapp-intake", Transient, Retrying, "wa-retry", 9, 17.0),
-        failures("invoice-sync", RateLimited, Retrying, "zoho", 12, 8.0),
-        failures("invoice-sync", Transient, Retrying, "zoho-t", 3, 3.0),
-        failures("lead-enrichment", RateLimited, Retrying, "clearbit-rl", 8, 20.0),
-        failures("lead-enrichment", Persistent, DeadLettered, "credits", 6, 22.0),
-        failures("catalog-refresh", Persistent, DeadLettered, "scope", 4, 5.9),
-        failures("catalog-refresh", InvalidInput, DeadLettered, "price", 2, 18.0),
-        failures("support-triage", Transient, Retrying, "tri-t", 2, 9.0),
-        failures("support-triage", LlmRefusal, DeadLettered, "refusal", 1, 19.0),
-        recoveries("order-to-crm", "retry", 24, 330_000, 11.0),
-        recoveries("invoice-sync", "retry", 12, 142_000, 8.0),
-        recoveries("whatsapp-intake", "reprompt", 8, 9_000, 14.0),
-        Cell {
-            fate: Fate::Silenced("S-7".to_owned()),
-            ..failures("staging-sync", RateLimited, Retrying, "load", 15, 6.0)
-        },
-    ];
+    input.cells = night_cells();
     input.fingerprints = night_causes();
     input.open_letters = vec![
         letters("lead-enrichment", "credits", 9, 6, 26.3, "lead-8812"),
@@ -223,6 +223,46 @@ pub fn night(digest: &str) -> DigestInput {
         down("shopify", "catalog-refresh", 4, 4),
     ];
     input
+}
+
+fn night_cells() -> Vec<Cell> {
+    use Class::{InvalidInput, LlmOutput, LlmRefusal, Persistent, RateLimited, Transient};
+    use Disposition::{DeadLettered, Retrying};
+    vec![
+        outcomes("order-to-crm", 24, 371, 0),
+        outcomes("whatsapp-intake", 24, 189, 0),
+        outcomes("invoice-sync", 24, 277, 0),
+        outcomes("lead-enrichment", 24, 134, 0),
+        outcomes("catalog-refresh", 24, 18, 0),
+        outcomes("support-triage", 24, 58, 0),
+        outcomes("payout-reconcile", 24, 96, 0),
+        outcomes("gst-filing", 1, 1, 0),
+        failures("order-to-crm", Transient, Retrying, "hub-retry", 19, 12.6),
+        failures("order-to-crm", Transient, Retrying, "hub-retry", 25, 11.4),
+        Cell {
+            fate: Fate::Paged("i-212".to_owned()),
+            ..failures("order-to-crm", Transient, DeadLettered, "hub", 14, 11.6)
+        },
+        failures("whatsapp-intake", LlmOutput, Retrying, "quantity", 5, 15.6),
+        failures("whatsapp-intake", LlmOutput, Retrying, "quantity", 3, 14.6),
+        failures("whatsapp-intake", LlmOutput, DeadLettered, "quantity", 3, 14.5),
+        failures("whatsapp-intake", Transient, Retrying, "wa-retry", 9, 17.0),
+        failures("invoice-sync", RateLimited, Retrying, "zoho", 12, 8.0),
+        failures("invoice-sync", Transient, Retrying, "zoho-t", 3, 3.0),
+        failures("lead-enrichment", RateLimited, Retrying, "clearbit-rl", 8, 20.0),
+        failures("lead-enrichment", Persistent, DeadLettered, "credits", 6, 22.0),
+        failures("catalog-refresh", Persistent, DeadLettered, "scope", 4, 5.9),
+        failures("catalog-refresh", InvalidInput, DeadLettered, "price", 2, 18.0),
+        failures("support-triage", Transient, Retrying, "tri-t", 2, 9.0),
+        failures("support-triage", LlmRefusal, DeadLettered, "refusal", 1, 19.0),
+        recoveries("order-to-crm", "retry", 24, 330_000, 11.0),
+        recoveries("invoice-sync", "retry", 12, 142_000, 8.0),
+        recoveries("whatsapp-intake", "reprompt", 8, 9_000, 14.0),
+        Cell {
+            fate: Fate::Silenced("S-7".to_owned()),
+            ..failures("staging-sync", RateLimited, Retrying, "load", 15, 6.0)
+        },
+    ]
 }
 
 fn night_causes() -> BTreeMap<Fingerprint, FingerprintInfo> {
@@ -348,7 +388,7 @@ fn night_workflows() -> BTreeMap<WorkflowName, WorkflowInfo> {
 }
 
 /// `workflows` workflows with two dead letters each, every cause new and long.
-pub fn large(digest: &str, workflows: u64) -> DigestInput {
+pub(super) fn large(digest: &str, workflows: u64) -> DigestInput {
     let mut input = nothing(digest);
     for n in 0..workflows {
         let (name, key) = (format!("wf-{n:03}"), format!("c{n:03}"));
@@ -381,5 +421,76 @@ pub fn large(digest: &str, workflows: u64) -> DigestInput {
     input.letter_flow.opened_count = 2 * workflows;
     input.letter_flow.open_at_end = 2 * workflows;
     input.letter_flow.steps = vec![LetterStep { at: ago(3.0), opened_count: 2 * workflows, resolved_count: 0 }];
+    input
+}
+
+/// The night with something in every place that may be empty: late, incomplete, an open incident, a symptom.
+pub(super) fn full(digest: &str) -> DigestInput {
+    let mut input = night(digest);
+    let away = Window { start_at: ago(11.8), end_at: ago(3.3) };
+    input.late = Some(Late { slots_count: 3, away: Some(away) });
+    input.incomplete = Some("214 messages before 10:00 are still unread".to_owned());
+    input.late_count = 3;
+    input.pages.push(PageRecord {
+        incident_id: "i-214".to_owned(),
+        number: 214,
+        workflows: vec!["payout-reconcile".into()],
+        class: Class::OutcomeUnknown,
+        opened_at: ago(9.0),
+        acknowledged_at: None,
+        resolved_at: None,
+        state: PageState::Open,
+        events_count: 3,
+        items_count: 3,
+        open_letters_count: 3,
+        sentence: "3 payouts have had an unknown outcome for 9 h".to_owned(),
+    });
+    input.urgent.push(SymptomLine {
+        text: "order-to-crm spent 23 % of its 30-day error budget in one day".to_owned(),
+        detail: "14 of 409 orders failed.".to_owned(),
+        workflow: "order-to-crm".into(),
+        path: Some("symptoms/82".to_owned()),
+    });
+    input.service.push("Matins was away Wed 03:10 to 03:12; nothing was lost.".to_owned());
+    input
+}
+
+/// The full night in the words of somebody who means harm.
+pub(super) fn hostile(digest: &str) -> DigestInput {
+    let mut input = full(digest);
+    let name = WorkflowName::new(HOSTILE);
+    for cell in &mut input.cells {
+        cell.workflow = name.clone();
+        cell.strategy = cell.strategy.as_ref().map(|_| HOSTILE.to_owned());
+    }
+    for info in input.fingerprints.values_mut() {
+        info.workflow = name.clone();
+        info.sample = format!("{HOSTILE}{HOSTILE}");
+        info.step = Some(HOSTILE.to_owned());
+        info.downstream = Some(HOSTILE.to_owned());
+    }
+    for letters in &mut input.open_letters {
+        letters.workflow = name.clone();
+        letters.oldest_item = Some(HOSTILE.to_owned());
+    }
+    for downstream in &mut input.downstreams {
+        downstream.downstream = HOSTILE.to_owned();
+        downstream.workflow = name.clone();
+    }
+    input.last_letters.fill(name.clone());
+    for page in &mut input.pages {
+        page.workflows = vec![name.clone()];
+        page.sentence = HOSTILE.to_owned();
+    }
+    input.unreadable[..].iter_mut().for_each(|u| u.subject = HOSTILE.to_owned());
+    input.silences.iter_mut().for_each(|s| (s.by, s.reason) = (HOSTILE.to_owned(), HOSTILE.to_owned()));
+    let info = WorkflowInfo {
+        owner: Some(HOSTILE.to_owned()),
+        runbook: Some(format!("https://x.example/?a={HOSTILE}")),
+        item_noun: Some(HOSTILE.to_owned()),
+        ..workflow("", Domain::Money, 40.0)
+    };
+    input.workflows = BTreeMap::from([(name, info)]);
+    input.receiver = HOSTILE.to_owned();
     input
 }
