@@ -1,10 +1,26 @@
-//! Entry.
+//! Entry: arguments, logging, runtime. Everything else is in the library.
+
+use clap::Parser as _;
+use matins::cli::logging::{self, Voice};
+use matins::cli::{self, Cli};
+use matins::config::environment;
 use std::process::ExitCode;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+/// Threads that run the service; work that blocks has its own.
+const WORKERS: usize = 2;
+
+fn main() -> ExitCode {
+    // Before anything makes a TLS client. It fails only when one was chosen already.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
-    let path = std::env::args().nth(3).unwrap_or_default();
-    matins::app::serve(std::path::Path::new(&path)).await
+    let cli = Cli::parse();
+    let voice = if cli.is_service() { Voice::Service } else { Voice::Command };
+    logging::start(voice, environment("MATINS_LOG_FORMAT").as_deref(), environment("RUST_LOG").as_deref());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build();
+    match runtime {
+        Ok(runtime) => runtime.block_on(cli::run(cli)),
+        Err(error) => {
+            eprintln!("matins: no threads to run on: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }

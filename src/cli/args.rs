@@ -1,0 +1,447 @@
+//! What can be typed: every command with its arguments. What a command does is in its own file.
+
+use chrono::{DateTime, Utc};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Pages for money and compliance workflows, and a digest in the morning for everything else.
+#[derive(Debug, Parser)]
+#[command(name = "matins", version, propagate_version = true, max_term_width = 110)]
+pub struct Cli {
+    /// Which service the command talks to.
+    #[command(flatten)]
+    pub(super) service: Service,
+    /// What to do.
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+impl Cli {
+    /// Whether this is the service itself, which logs more than a command does.
+    pub fn is_service(&self) -> bool {
+        matches!(self.command, Command::Serve(_))
+    }
+}
+
+/// The running service that a command talks to.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Service {
+    /// Address of the running service.
+    #[arg(long, env = "MATINS_URL", default_value = "http://127.0.0.1:8420", global = true, hide_env_values = true)]
+    pub(super) url: String,
+    /// Token for its API.
+    #[arg(long, env = "MATINS_TOKEN", global = true, hide_env_values = true)]
+    pub(super) token: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Run the service.
+    Serve(ConfigFile),
+    /// Say what is wrong with a config, and what it will do.
+    Check(CheckArgs),
+    /// Publish one event.
+    Emit(Box<EmitArgs>),
+    /// Run a command, report how it ended, keep its output and exit code.
+    Exec(ExecArgs),
+    /// Failed items that are kept until somebody deals with them.
+    #[command(subcommand)]
+    DeadLetters(DeadLetters),
+    /// What was paged about.
+    #[command(subcommand)]
+    Incidents(Incidents),
+    /// Digests: what one would say now, and what was told.
+    #[command(subcommand)]
+    Digest(Digest),
+    /// What nobody is to be told for a while.
+    #[command(subcommand)]
+    Silences(Silences),
+    /// Messages that could not be read.
+    #[command(subcommand)]
+    Quarantine(Quarantine),
+    /// Messages to people, and what became of them.
+    #[command(subcommand)]
+    Outbox(Outbox),
+    /// Who can be told.
+    #[command(subcommand)]
+    Receivers(Receivers),
+    /// The words of messages.
+    #[command(subcommand)]
+    Templates(Templates),
+    /// JSON Schema of matins.toml, for editors.
+    ConfigSchema,
+    /// Completions for a shell.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Exit code 0 when the service lives, for containers.
+    Healthcheck(HealthArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ConfigFile {
+    /// The config file.
+    #[arg(long, env = "MATINS_CONFIG", default_value = "config/matins.toml")]
+    pub(super) config: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
+    #[command(flatten)]
+    pub(super) config: ConfigFile,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct HealthArgs {
+    /// Find the address in this config instead of --url.
+    #[arg(long)]
+    pub(super) config: Option<PathBuf>,
+    /// Also ask whether it takes events in.
+    #[arg(long)]
+    pub(super) ready: bool,
+}
+
+/// Where an event goes when the service is away.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Fallback {
+    /// Config whose NATS is used when the service is away.
+    #[arg(long, env = "MATINS_CONFIG")]
+    pub(super) config: Option<PathBuf>,
+    /// NATS server that is used when the service is away and no config is given.
+    #[arg(long, env = "MATINS_NATS_URL", default_value = "nats://127.0.0.1:4222", hide_env_values = true)]
+    pub(super) nats: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct EmitArgs {
+    /// The pipeline.
+    #[arg(long)]
+    pub(super) workflow: String,
+    /// failure, recovery, outcome, heartbeat, resolution or breaker.
+    #[arg(long = "type", value_name = "TYPE")]
+    pub(super) event_type: Option<String>,
+    /// Kind of fault; inferred when it is not given.
+    #[arg(long)]
+    pub(super) class: Option<String>,
+    /// retrying, dead_lettered, failed or skipped.
+    #[arg(long)]
+    pub(super) disposition: Option<String>,
+    /// Step that failed.
+    #[arg(long)]
+    pub(super) step: Option<String>,
+    /// Business key of what failed, such as invoice-1041.
+    #[arg(long)]
+    pub(super) item: Option<String>,
+    /// What went wrong, in words.
+    #[arg(long)]
+    pub(super) message: Option<String>,
+    /// Type of the error.
+    #[arg(long)]
+    pub(super) error_type: Option<String>,
+    /// Code of the error.
+    #[arg(long)]
+    pub(super) code: Option<String>,
+    /// HTTP status of the answer.
+    #[arg(long)]
+    pub(super) http_status: Option<u16>,
+    /// Dependency that failed.
+    #[arg(long)]
+    pub(super) downstream: Option<String>,
+    /// Which try this was, from 1.
+    #[arg(long)]
+    pub(super) attempt: Option<u32>,
+    /// Tries that there are.
+    #[arg(long)]
+    pub(super) max_attempts: Option<u32>,
+    /// The pipeline's own run.
+    #[arg(long)]
+    pub(super) run_id: Option<String>,
+    /// Idempotency key; a random one unless given.
+    #[arg(long)]
+    pub(super) id: Option<String>,
+    /// When it happened, RFC 3339 or Unix time; now unless given.
+    #[arg(long)]
+    pub(super) at: Option<String>,
+    /// Good runs, of an outcome.
+    #[arg(long)]
+    pub(super) ok: Option<u64>,
+    /// Failed runs, of an outcome.
+    #[arg(long)]
+    pub(super) failed: Option<u64>,
+    /// ok, degraded or unhealthy, of a heartbeat.
+    #[arg(long)]
+    pub(super) status: Option<String>,
+    /// What was done, of a resolution.
+    #[arg(long)]
+    pub(super) note: Option<String>,
+    /// For routing; may be given several times.
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = pair)]
+    pub(super) labels: Vec<(String, String)>,
+    /// Shown in pages and digests; may be given several times.
+    #[arg(long = "link", value_name = "NAME=URL", value_parser = pair)]
+    pub(super) links: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(super) fallback: Fallback,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExecArgs {
+    /// The pipeline.
+    #[arg(long)]
+    pub(super) workflow: String,
+    /// Business key of what is worked on; a failure is then kept as a dead letter.
+    #[arg(long)]
+    pub(super) item: Option<String>,
+    /// Step of the pipeline.
+    #[arg(long)]
+    pub(super) step: Option<String>,
+    /// Kind of fault when it fails; inferred when it is not given.
+    #[arg(long)]
+    pub(super) class: Option<String>,
+    #[command(flatten)]
+    pub(super) fallback: Fallback,
+    /// Command and arguments.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(super) command: Vec<OsString>,
+}
+
+/// How a list is shown.
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    /// All of it, as a JSON array.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Rows at most; newest first.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) limit: u32,
+}
+
+/// Which one is shown.
+#[derive(Debug, Args)]
+pub(super) struct ShowArgs {
+    /// Its id.
+    pub(super) id: String,
+    /// As JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Who acts.
+#[derive(Debug, Args)]
+pub(super) struct Person {
+    /// Your name, as others will read it.
+    #[arg(long, env = "USER", hide_env = true)]
+    pub(super) by: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum DeadLetters {
+    /// Newest first.
+    List {
+        #[command(flatten)]
+        list: ListArgs,
+        /// Only of this workflow.
+        #[arg(long)]
+        workflow: Option<String>,
+        /// Only of this cause.
+        #[arg(long)]
+        fingerprint: Option<String>,
+        /// Only of this incident.
+        #[arg(long)]
+        incident: Option<String>,
+        /// Only those that are not resolved.
+        #[arg(long)]
+        open: bool,
+    },
+    /// One of them, whole.
+    Show(ShowArgs),
+    /// Say that one is dealt with.
+    Resolve {
+        /// Its id.
+        id: String,
+        /// What was done.
+        #[arg(long)]
+        note: Option<String>,
+        #[command(flatten)]
+        person: Person,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Incidents {
+    /// Newest first.
+    List(ListArgs),
+    /// One of them, whole.
+    Show(ShowArgs),
+    /// Take one: reminders and escalations stop.
+    Acknowledge {
+        /// Its id.
+        id: String,
+        #[command(flatten)]
+        person: Person,
+    },
+    /// End one, and tell all who were paged.
+    Resolve {
+        /// Its id.
+        id: String,
+        #[command(flatten)]
+        person: Person,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum PreviewFormat {
+    /// The text part of the mail.
+    Text,
+    /// The HTML part of the mail.
+    Html,
+    /// The mail as a file.
+    Eml,
+    /// JSON of the Slack message.
+    Slack,
+}
+
+impl PreviewFormat {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Html => "html",
+            Self::Eml => "eml",
+            Self::Slack => "slack",
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Digest {
+    /// What one would say now; nothing is sent.
+    Preview {
+        /// Name of the digest.
+        #[arg(long)]
+        name: String,
+        /// Whom for.
+        #[arg(long)]
+        receiver: String,
+        /// End of the window, RFC 3339; the open window unless given.
+        #[arg(long)]
+        end: Option<DateTime<Utc>>,
+        /// Form.
+        #[arg(long, value_enum, default_value = "text")]
+        format: PreviewFormat,
+    },
+    /// Newest first.
+    List(ListArgs),
+    /// One of them, with all that it was made from.
+    Show(ShowArgs),
+    /// Send one again, the same to the byte.
+    Resend {
+        /// Its id.
+        id: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Silences {
+    /// Make one.
+    Add {
+        /// What it hides, such as workflow=staging-* or label.team=ops; all must match.
+        #[arg(long = "match", value_name = "KEY=GLOB", value_parser = pair, required = true)]
+        matches: Vec<(String, String)>,
+        /// How long, such as 2h.
+        #[arg(long = "for", value_name = "TIME", required_unless_present = "until")]
+        lasts: Option<String>,
+        /// When it ends, RFC 3339.
+        #[arg(long, conflicts_with = "lasts")]
+        until: Option<DateTime<Utc>>,
+        /// Why; digests show it.
+        #[arg(long)]
+        reason: String,
+        /// Needed to hide money or compliance workflows; ends within 24 h.
+        #[arg(long)]
+        protected: bool,
+        #[command(flatten)]
+        person: Person,
+    },
+    /// Newest first, those that are over included.
+    List(ListArgs),
+    /// End one now.
+    Expire {
+        /// Its id, such as S-7.
+        id: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Quarantine {
+    /// Newest first.
+    List(ListArgs),
+    /// One of them, with its bytes.
+    Show(ShowArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Outbox {
+    /// Newest first.
+    List(ListArgs),
+    /// One of them, with what is sent.
+    Show(ShowArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Receivers {
+    /// Send one a test message and wait for what becomes of it.
+    Test {
+        /// Its name in config.
+        name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Templates {
+    /// Write the built-in templates into a folder, to change them there.
+    Export {
+        /// The folder.
+        dir: PathBuf,
+        /// Replace files that are there and say something else.
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+/// Reads `key=value`; the value may have more `=`.
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
+        Some(_) | None => Err("write it as key=value".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_arguments_make_sense_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn an_unknown_command_or_a_missing_argument_is_wrong_usage() {
+        for words in [&["no-such-command"][..], &["check", "--no-such-flag"], &["emit", "--message", "x"], &["exec"]] {
+            let args = std::iter::once("matins").chain(words.iter().copied());
+            let error = Cli::try_parse_from(args).expect_err("a refusal");
+            assert_eq!(error.exit_code(), 2, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn what_follows_the_dashes_is_the_command_as_it_is() {
+        let cli = Cli::try_parse_from(["matins", "exec", "--workflow", "pay", "--", "sh", "-c", "exit 7", "--item"]);
+        let Command::Exec(args) = cli.expect("arguments").command else { panic!("exec is expected") };
+        assert_eq!(args.command, ["sh", "-c", "exit 7", "--item"]);
+    }
+}
