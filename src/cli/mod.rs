@@ -2,3 +2,4 @@
 
 pub mod check;
 pub mod config_schema;
+pub mod demo;
