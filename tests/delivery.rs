@@ -1,5 +1,7 @@
 //! Delivery against real servers: what is sent, how often, to whom instead, and what the outbox says of it.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+
 mod support;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -12,6 +14,7 @@ use matins::outbox::{Entry, EntryId, EntrySummary, MessageKind, NewEntry, State}
 use matins::render::{Content, MailContent, SlackMessage};
 use matins::store::Store;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::nats::Nats;
@@ -358,6 +361,22 @@ async fn the_operator_is_told_by_another_way_when_the_operators_own_is_broken() 
     let id = world.say(MessageKind::Digest, "ops", "a quiet day").await;
     world.expect_state(id, State::Dead).await;
     assert!(world.smtp.expect(ONCALL, 1).await[0].subject().contains("receiver ops is broken"));
+}
+
+#[tokio::test]
+async fn word_to_the_operator_goes_on_to_the_next_receiver_of_the_operator() {
+    let world = World::new().await;
+    for path in ["/second", "/ops"] {
+        world.slack.always(path, Some(Reply::new(404, "no_service")));
+    }
+    world.say(MessageKind::Page, "second", "declined").await;
+    let subjects = eventually("three mails", async || {
+        let subjects: BTreeSet<_> = world.smtp.mails(ONCALL).iter().map(|m| m.subject()).collect();
+        (subjects.len() == 3).then_some(subjects)
+    })
+    .await;
+    let broken = |name| format!("receiver {name} is broken: HTTP 404 no_service");
+    assert_eq!(subjects, BTreeSet::from(["declined".to_owned(), broken("ops"), broken("second")]));
 }
 
 #[tokio::test]

@@ -3,6 +3,8 @@ CREATE TABLE digest_cover (
     digest        TEXT    NOT NULL,
     receiver      TEXT    NOT NULL,
     covered_until INTEGER NOT NULL,
+    schedule      TEXT    NOT NULL,
+    in_force_since INTEGER,
     PRIMARY KEY (digest, receiver)
 ) STRICT, WITHOUT ROWID;
 

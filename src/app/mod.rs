@@ -174,14 +174,14 @@ async fn deliver(deliverer: Deliverer, stop: CancellationToken) {
 async fn tick_all(shared: Arc<Shared>, faults: Arc<FaultLog>, stop: CancellationToken) {
     let mut every = tokio::time::interval(TICK_EVERY);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut watermark = watermark::Watermark::default();
+    let mut ticker = tick::Ticker::default();
     loop {
         tokio::select! {
             _ = every.tick() => {}
             () = stop.cancelled() => return,
         }
         faults.sweep(clock::instant());
-        tick::tick(&shared, &mut watermark, clock::now()).await;
+        ticker.tick(&shared, clock::now()).await;
     }
 }
 

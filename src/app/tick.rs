@@ -2,26 +2,89 @@
 //! restart loses nothing.
 
 use super::watermark::Watermark;
-use crate::config::Config;
+use crate::config::DigestSettings;
 use crate::digest::Late;
 use crate::digest::plan::{DigestRule, PlanDecision, plan};
 use crate::digest_job::{self, Occasion, Target, WindowOutcome};
 use crate::incident::{Incident, Reading, Transition, advance};
 use crate::live::{Live, Shared};
 use crate::outbox::{NewEntry, queue};
+use crate::store::ledger::Cover;
 use crate::store::{StoreError, WriteTx, incidents, ledger, letters};
 use chrono::{DateTime, DurationRound, TimeDelta, Utc};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tracing::{error, info, warn};
 
-/// One tick. Each part is tried even when another failed.
-pub async fn tick(shared: &Arc<Shared>, watermark: &mut Watermark, now: DateTime<Utc>) {
-    let live = shared.live.load_full();
-    if let Err(error) = advance_incidents(shared, &live, now).await {
-        error!(%error, "incidents could not be looked at");
+/// What is remembered from tick to tick. All of it can be found again after a restart.
+#[derive(Debug, Default)]
+pub struct Ticker {
+    watermark: Watermark,
+    /// Windows that are due and wait for intake. Kept, so that a slot or a closing time that passes meanwhile changes nothing.
+    waiting: BTreeMap<Target, Occasion>,
+}
+
+impl Ticker {
+    /// One tick. Each part is tried even when another failed.
+    pub async fn tick(&mut self, shared: &Arc<Shared>, now: DateTime<Utc>) {
+        let live = shared.live.load_full();
+        if let Err(error) = advance_incidents(shared, &live, now).await {
+            error!(%error, "incidents could not be looked at");
+        }
+        if let Err(error) = self.tell_digests(shared, &live, now).await {
+            error!(%error, "digests could not be looked at");
+        }
     }
-    if let Err(error) = tell_digests(shared, &live, watermark, now).await {
-        error!(%error, "digests could not be looked at");
+
+    async fn tell_digests(&mut self, shared: &Arc<Shared>, live: &Live, now: DateTime<Utc>) -> Result<(), StoreError> {
+        let targets = digest_job::targets(&live.config);
+        self.waiting.retain(|target, _| targets.contains(target));
+        for target in targets {
+            let Some(mut occasion) = self.due(shared, live, &target, now).await? else { continue };
+            let Some(passed) = self.watermark.passed(shared, occasion.window.end_at, now).await else {
+                self.waiting.insert(target, occasion);
+                continue;
+            };
+            occasion.incomplete = passed.incomplete;
+            self.waiting.remove(&target);
+            let end_at = occasion.window.end_at;
+            let outcome = digest_job::tell(&shared.store, live, &target, occasion, now).await?;
+            note(&target, end_at, &outcome);
+            shared.outbox_wake.notify_one();
+        }
+        self.watermark.forget_before(now - TimeDelta::days(1));
+        Ok(())
+    }
+
+    /// The window of a target that is due, if one is.
+    async fn due(
+        &self,
+        shared: &Shared,
+        live: &Live,
+        target: &Target,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Occasion>, StoreError> {
+        if let Some(occasion) = self.waiting.get(target) {
+            return Ok(Some(occasion.clone()));
+        }
+        let Some(settings) = live.config.digests.get(&target.digest) else { return Ok(None) };
+        let cover = cover_of(shared, target, settings, now).await?;
+        let rule = DigestRule {
+            schedule: &settings.schedule,
+            timezone: settings.timezone,
+            calendar: settings.calendar.as_ref().and_then(|name| live.config.calendars.get(name)),
+            max_hold: settings.max_hold,
+            in_force_since: cover.in_force_since,
+        };
+        Ok(match plan(&rule, cover.until, now) {
+            PlanDecision::NotDue { .. } | PlanDecision::Hold { .. } => None,
+            PlanDecision::Due { window, due_at, late, .. } => Some(Occasion {
+                window,
+                due_at,
+                late: late.map(|l| Late { slots_count: l.slots_missed, away: None }),
+                incomplete: None,
+            }),
+        })
     }
 }
 
@@ -80,31 +143,6 @@ async fn carry_out(
     Ok(true)
 }
 
-async fn tell_digests(
-    shared: &Arc<Shared>,
-    live: &Live,
-    watermark: &mut Watermark,
-    now: DateTime<Utc>,
-) -> Result<(), StoreError> {
-    for target in digest_job::targets(&live.config) {
-        let covered = cover_of(shared, &target, now).await?;
-        let Some(rule) = rule_of(&live.config, &target) else { continue };
-        let PlanDecision::Due { window, due_at, late, .. } = plan(&rule, covered, now) else { continue };
-        let Some(passed) = watermark.passed(shared, window.end_at, now).await else { continue };
-        let occasion = Occasion {
-            window,
-            due_at,
-            late: late.map(|l| Late { slots_count: l.slots_missed, away: None }),
-            incomplete: passed.incomplete,
-        };
-        let outcome = digest_job::tell(&shared.store, live, &target, occasion, now).await?;
-        note(&target, window.end_at, &outcome);
-        shared.outbox_wake.notify_one();
-    }
-    watermark.forget_before(now - TimeDelta::days(1));
-    Ok(())
-}
-
 fn note(target: &Target, end_at: DateTime<Utc>, outcome: &WindowOutcome) {
     let (digest, receiver) = (target.digest.as_str(), target.receiver.as_str());
     match outcome {
@@ -116,26 +154,32 @@ fn note(target: &Target, end_at: DateTime<Utc>, outcome: &WindowOutcome) {
     }
 }
 
-/// The end of the last window; a target that is seen for the first time begins with the minute that runs.
-async fn cover_of(shared: &Shared, target: &Target, now: DateTime<Utc>) -> Result<DateTime<Utc>, StoreError> {
+/// How far a target is told. One that is seen for the first time begins with the minute that runs; another schedule counts from when it
+/// was first seen.
+async fn cover_of(
+    shared: &Shared,
+    target: &Target,
+    settings: &DigestSettings,
+    now: DateTime<Utc>,
+) -> Result<Cover, StoreError> {
     let (digest, key) = (target.digest.as_str(), target.key());
-    if let Some(covered) = ledger::covered_until(shared.store.reader(), digest, &key).await? {
-        return Ok(covered);
+    let schedule = format!("{} {}", settings.schedule.line(), settings.timezone);
+    let known = ledger::cover(shared.store.reader(), digest, &key).await?;
+    match known {
+        Some(cover) if cover.schedule == schedule => Ok(cover),
+        Some(cover) => {
+            let mut tx = shared.store.begin().await?;
+            ledger::note_schedule(&mut tx, digest, &key, &schedule, now).await?;
+            tx.commit().await?;
+            Ok(Cover { schedule, in_force_since: Some(now), ..cover })
+        }
+        None => {
+            let until = now.duration_trunc(TimeDelta::minutes(1)).unwrap_or(now);
+            let cover = Cover { until, schedule, in_force_since: None };
+            let mut tx = shared.store.begin().await?;
+            ledger::begin_cover(&mut tx, digest, &key, &cover).await?;
+            tx.commit().await?;
+            Ok(cover)
+        }
     }
-    let minute = now.duration_trunc(TimeDelta::minutes(1)).unwrap_or(now);
-    let mut tx = shared.store.begin().await?;
-    ledger::begin_cover(&mut tx, digest, &key, minute).await?;
-    tx.commit().await?;
-    Ok(minute)
-}
-
-fn rule_of<'a>(config: &'a Config, target: &Target) -> Option<DigestRule<'a>> {
-    let settings = config.digests.get(&target.digest)?;
-    Some(DigestRule {
-        schedule: &settings.schedule,
-        timezone: settings.timezone,
-        calendar: settings.calendar.as_ref().and_then(|name| config.calendars.get(name)),
-        max_hold: settings.max_hold,
-        in_force_since: None,
-    })
 }

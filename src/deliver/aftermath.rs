@@ -119,9 +119,7 @@ impl Aftermath<'_> {
                 let what = match reason {
                     DeadReason::UnknownReceiver => DeliveryTrouble::UnknownReceiver,
                     DeadReason::GaveUp => DeliveryTrouble::GaveUp,
-                    DeadReason::Refused | DeadReason::Merged | DeadReason::ReceiverBroken => {
-                        DeliveryTrouble::MessageRefused
-                    }
+                    DeadReason::Refused | DeadReason::ReceiverBroken => DeliveryTrouble::MessageRefused,
                 };
                 self.tell_refusal(tx, entry, &target, what, why).await?;
                 Ok(None)
@@ -183,7 +181,7 @@ impl Aftermath<'_> {
 
     /// The copy of an entry for the fallback of its receiver.
     fn fallback(&self, entry: &Entry) -> Option<NewEntry> {
-        let name = self.settings.receivers.get(&entry.new.receiver)?.fallback.as_ref()?;
+        let name = self.fallback_name(entry)?;
         let receiver = self.settings.receivers.get(name)?;
         let address = match &receiver.kind {
             ReceiverKind::Email { to: Recipients::Owner } => Some(entry.new.address.clone()?),
@@ -205,6 +203,13 @@ impl Aftermath<'_> {
         })
     }
 
+    /// Whom an entry goes to instead; word to the operator goes on to the operator's next receiver.
+    fn fallback_name(&self, entry: &Entry) -> Option<&ReceiverName> {
+        let own = self.settings.receivers.get(&entry.new.receiver).and_then(|receiver| receiver.fallback.as_ref());
+        let next = || self.settings.operator.iter().skip_while(|name| **name != entry.new.receiver).nth(1);
+        own.or_else(|| (entry.new.kind == MessageKind::Operator).then(next).flatten())
+    }
+
     /// Tells the operator by the first way that is not the broken one and works as far as we know.
     async fn tell_operator(
         &self,
@@ -216,7 +221,9 @@ impl Aftermath<'_> {
         let works = |name: &&ReceiverName| {
             **name != entry.new.receiver && !self.shared.standing(&target(name, None)).is_broken(self.now)
         };
-        let way = self.settings.operator.iter().filter(works).find_map(|name| self.settings.receivers.get(name));
+        let mut ways = self.settings.operator.iter().filter(works).filter_map(|name| self.settings.receivers.get(name));
+        // Matins itself has no owner.
+        let way = ways.find(|receiver| !matches!(receiver.kind, ReceiverKind::Email { to: Recipients::Owner }));
         let Some(receiver) = way else {
             tracing::error!(receiver = entry.new.receiver.as_str(), why, "no receiver is left to tell the operator by");
             return Ok(());

@@ -131,8 +131,11 @@ fn log(entry: &Entry, settlement: &Settlement) {
         Settlement::Sent { note: Some(why) } => {
             tracing::warn!(receiver, kind, number, attempt, outcome, why, "message delivered, but not to everybody");
         }
-        Settlement::Retry { why, .. } | Settlement::RetryPlain { why, .. } | Settlement::Repeat { why, .. } => {
+        Settlement::Retry { why, .. } | Settlement::RetryPlain { why, .. } => {
             tracing::warn!(receiver, kind, number, attempt, outcome, why, "message not delivered yet");
+        }
+        Settlement::Repeat { why, .. } => {
+            tracing::warn!(receiver, kind, number, attempt, outcome, why, "delivery unsure; it is repeated");
         }
         Settlement::Unsure { why } => {
             tracing::error!(receiver, kind, number, attempt, outcome, why, "delivery unsure; not sent again");

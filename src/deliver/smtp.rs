@@ -2,6 +2,7 @@
 //! One transaction a mailbox: who refuses holds up nobody. The security of the line never falls back.
 
 use super::outcome::{Stage, smtp as read_refusal, smtp_lost};
+use crate::clock;
 use crate::config::{SmtpSettings, SmtpTls};
 use crate::outbox::Outcome;
 use lettre::Address;
@@ -16,6 +17,10 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 
+fn now() -> Instant {
+    clock::instant().into()
+}
+
 /// Longest wait for one answer of the server.
 pub const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time of a whole try.
@@ -29,12 +34,12 @@ struct Deadline {
 
 impl Deadline {
     fn step(self) -> Instant {
-        self.end.min(Instant::now() + STEP_TIMEOUT)
+        self.end.min(now() + STEP_TIMEOUT)
     }
 
     /// Whether a mailbox begun now has the time of one answer.
     fn leaves_a_step(self) -> bool {
-        self.end.saturating_duration_since(Instant::now()) >= STEP_TIMEOUT / 2
+        self.end.saturating_duration_since(now()) >= STEP_TIMEOUT / 2
     }
 }
 
@@ -43,7 +48,7 @@ pub type Results = Vec<(Address, Outcome)>;
 
 /// Sends `mail` from `from` to each of `to`.
 pub async fn send(settings: &SmtpSettings, from: &Address, to: &[Address], mail: &[u8]) -> Results {
-    let deadline = Deadline { end: Instant::now() + BUDGET };
+    let deadline = Deadline { end: now() + BUDGET };
     let opened = match timeout_at(deadline.step(), open(settings)).await {
         Ok(opened) => opened,
         Err(_) => Err(smtp_lost(Stage::Connect, &silence(settings))),

@@ -16,7 +16,7 @@ const ACTIONS_MAX: usize = 4;
 /// Failures from which on a share is worth acting on.
 const FAILURES_MIN: u64 = 5;
 /// The part of all that one cause must hold, in per cent.
-const SHARE_MIN: u64 = 25;
+const SHARE_MIN: u64 = 20;
 /// The part of a day's rate limits that two hours must hold, in per cent.
 const RUSH_SHARE_MIN: u64 = 50;
 const RUSH_MIN: u64 = 20;

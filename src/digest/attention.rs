@@ -202,14 +202,19 @@ fn sum_up<'a>(tally: &Tally<'a>, workflow: &'a WorkflowName, groups: &[&'a Lette
 }
 
 fn waiting_item(tally: &Tally<'_>, waiting: &Waiting<'_>) -> UrgentItem {
-    let has = words::noun_have(waiting.count, tally.noun(waiting.workflow));
+    let items = words::noun(waiting.count, tally.noun(waiting.workflow));
+    let has = format!("{items} of {} {}", waiting.workflow, if waiting.count == 1 { "has" } else { "have" });
     let age = words::duration(tally.age(waiting.oldest.oldest_at));
     let name = letter_name(waiting.oldest);
     let (text, aside) = match waiting.count {
         1 => (format!("{has} waited for {age}"), format!("({name})")),
         _ => (format!("{has} waited for up to {age}"), format!("(oldest: {name})")),
     };
-    let mut detail = vec![format!("{}.", waiting_scope(tally, waiting))];
+    let mut detail = Vec::new();
+    let resolved = tally.input.letter_flow.by_workflow.get(waiting.workflow).map_or(0, |c| c.resolved_count);
+    if resolved == 0 && tally.age(waiting.oldest.oldest_at) > LONG_WAIT {
+        detail.push("None was resolved in this window.".to_owned());
+    }
     if let Some(info) = waiting.sole.and_then(|g| tally.input.fingerprints.get(&g.fingerprint)) {
         let lead = if waiting.count == 1 { "Its cause" } else { "All have one cause" };
         detail.push(format!("{lead}: {}.", brief(&info.sample).trim_end_matches('.')));
@@ -222,16 +227,6 @@ fn waiting_item(tally: &Tally<'_>, waiting: &Waiting<'_>) -> UrgentItem {
         detail: detail.join(" "),
         workflow: waiting.workflow.to_string(),
         contact: tally.contact(waiting.workflow, vec![link]),
-    }
-}
-
-/// Which workflow it is, and whether anything moves: "In lead-enrichment; none was resolved in this window".
-fn waiting_scope(tally: &Tally<'_>, waiting: &Waiting<'_>) -> String {
-    let resolved = tally.input.letter_flow.by_workflow.get(waiting.workflow).map_or(0, |c| c.resolved_count);
-    let waits_long = tally.age(waiting.oldest.oldest_at) > LONG_WAIT;
-    match (waits_long, resolved) {
-        (true, 0) => format!("In {}; none was resolved in this window", waiting.workflow),
-        _ => format!("In {}", waiting.workflow),
     }
 }
 

@@ -13,7 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 const NEW_MAX: usize = 8;
 const KNOWN_MAX: usize = 10;
 const LETTERS_MAX: usize = 10;
-const SAMPLE_MAX: usize = 240;
+const SAMPLE_MAX: usize = 200;
+/// How often a known cause must come to be listed when every try of it was followed by another.
+const RETRIED_MIN: u64 = 10;
 
 /// The listed causes, and which they are.
 pub(super) fn list_causes<'a>(tally: &Tally<'a>, form: Form) -> (Causes, BTreeSet<&'a Fingerprint>) {
@@ -22,11 +24,13 @@ pub(super) fn list_causes<'a>(tally: &Tally<'a>, form: Form) -> (Causes, BTreeSe
         Form::Hourly => 0,
         Form::Daily | Form::Weekly => KNOWN_MAX,
     };
-    let (new_shown, known_shown) = (&new[..new.len().min(NEW_MAX)], &known[..known.len().min(known_max)]);
-    let listed = new_shown.iter().chain(known_shown).map(|c| c.fingerprint).collect();
+    let worthy = |c: &&CauseTally<'_>| c.final_count > 0 || c.count >= RETRIED_MIN;
+    let known_shown: Vec<_> = known.iter().copied().filter(worthy).take(known_max).collect();
+    let new_shown: Vec<_> = new.iter().copied().take(NEW_MAX).collect();
+    let listed = new_shown.iter().chain(&known_shown).map(|c| c.fingerprint).collect();
     let causes = Causes {
-        new: section(tally, new_shown, new.len()),
-        known: section(tally, known_shown, if known_max == 0 { 0 } else { known.len() }),
+        new: section(tally, &new_shown, new.len()),
+        known: section(tally, &known_shown, if known_max == 0 { 0 } else { known.len() }),
     };
     (causes, listed)
 }
@@ -34,7 +38,7 @@ pub(super) fn list_causes<'a>(tally: &Tally<'a>, form: Form) -> (Causes, BTreeSe
 fn section(tally: &Tally<'_>, shown: &[&CauseTally<'_>], all: usize) -> Section<CauseItem> {
     let open = open_by_cause(tally);
     Section {
-        note: format!("{} of {}", words::count(all as u64), words::noun(tally.causes.len() as u64, "cause")),
+        note: format!("{} of {}", words::count(shown.len() as u64), words::noun(tally.causes.len() as u64, "cause")),
         items: shown.iter().map(|c| cause_item(tally, c, open.get(c.fingerprint).copied().unwrap_or(0))).collect(),
         more: and_more(shown.len(), all),
     }
@@ -105,7 +109,10 @@ fn cause_detail(tally: &Tally<'_>, cause: &CauseTally<'_>, info: Option<&Fingerp
         text.push_str(" All retried.");
     }
     if let (CauseKind::Regressed, Some(at)) = (cause.kind, info.and_then(|i| i.resolved_at)) {
-        let ago = words::age(tally.age(at));
+        let ago = match tally.age(at).as_secs() / 86_400 {
+            0 | 1 => words::age(tally.age(at)),
+            days => words::noun(days, "day"),
+        };
         text.push_str(&format!(" Resolved {}, {ago} ago.", tally.time(at)));
     }
     text

@@ -5,8 +5,6 @@ use crate::render::words;
 
 /// Longest name in a table.
 const NAME_MAX: usize = 64;
-/// Rows of a narrow table.
-const NARROW_ROWS_MAX: usize = 12;
 
 /// A first column of names, then columns of numbers, each with its width.
 struct Table {
@@ -55,32 +53,29 @@ pub(super) fn draw_numbers(tiles: &[Tile]) -> String {
     table.finish()
 }
 
-/// 72 columns, with a second line a workflow.
-pub(super) fn draw_workflows(rows: &[WorkflowRow], total: &WorkflowRow) -> String {
+/// 72 columns, with a second line a workflow; with changes instead of ages if asked for.
+pub(super) fn draw_workflows(rows: &[WorkflowRow], total: &WorkflowRow, shows_change: bool) -> String {
     let mut table = Table::new(24, &[9, 11, 8, 8, 11]);
-    table.row("Workflow", &["Runs", "Failures", "Final", "Open", "Oldest"]);
+    let last = |row: &WorkflowRow| if shows_change { row.change.clone() } else { row.oldest.clone() };
+    table.row("Workflow", &["Runs", "Failures", "Final", "Open", if shows_change { "Change" } else { "Oldest" }]);
     for row in rows {
-        table.row(&row.name, &numbers(row));
+        table.row(&row.name, &[&row.runs, &row.failures, &row.final_failures, &row.open, &last(row)]);
         let parts = [row.contact.owner.as_str(), &row.contact.domain, &row.detail];
         let parts: Vec<&str> = parts.into_iter().filter(|p| !p.is_empty() && *p != "none set").collect();
         table.note(&parts.join(" · "));
     }
-    table.row("Total", &numbers(total));
+    table.row(&total.name, &[&total.runs, &total.failures, &total.final_failures, &total.open, &last(total)]);
     table.finish()
-}
-
-fn numbers(row: &WorkflowRow) -> [&str; 5] {
-    [&row.runs, &row.failures, &row.final_failures, &row.open, &row.oldest]
 }
 
 /// At most 34 columns, and only rows that have something to say.
 pub(super) fn draw_workflows_narrow(rows: &[WorkflowRow]) -> String {
-    let mut table = Table::new(19, &[5, 5, 5]);
+    let mut table = Table::new(18, &[5, 6, 5]);
     table.row("workflow", &["fail", "final", "open"]);
     let busy: Vec<_> = rows.iter().filter(|r| r.failures != "0" || r.has_open).collect();
-    for row in busy.iter().take(NARROW_ROWS_MAX) {
+    for row in &busy {
         let name: String = match row.name.chars().count() {
-            n if n > 18 => row.name.chars().take(17).chain(['…']).collect(),
+            n if n > 17 => row.name.chars().take(16).chain(['…']).collect(),
             _ => row.name.clone(),
         };
         table.row(&name, &[&row.failures, &row.final_failures, &row.open]);
@@ -164,7 +159,7 @@ mod tests {
     fn tables_keep_within_their_columns() {
         let row =
             WorkflowRow { name: "x".repeat(200), failures: "1,234,567".into(), has_open: true, ..Default::default() };
-        let wide = draw_workflows(std::slice::from_ref(&row), &row);
+        let wide = draw_workflows(std::slice::from_ref(&row), &row, false);
         assert!(wide.lines().filter(|l| !l.contains("xxx")).all(|l| l.chars().count() <= 72), "{wide}");
         let narrow = draw_workflows_narrow(&[WorkflowRow { failures: "99".into(), ..row }]);
         assert!(narrow.lines().all(|l| l.chars().count() <= 34), "{narrow}");

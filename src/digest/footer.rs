@@ -77,7 +77,8 @@ pub(super) fn list_service(tally: &Tally<'_>) -> Vec<Note> {
         .take(SERVICE_MAX)
         .map(|text| Note { lead: String::new(), ..note(text.clone()) })
         .collect();
-    if notes.is_empty() {
+    let is_sure = tally.input.incomplete.is_none() && tally.input.late.as_ref().is_none_or(|l| l.away.is_none());
+    if notes.is_empty() && is_sure {
         notes.push(note("missed nothing.".to_owned()));
     }
     if tally.input.late_count > 0 {

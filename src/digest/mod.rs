@@ -12,6 +12,7 @@ mod number;
 mod pattern;
 mod picture;
 pub mod plan;
+mod sample;
 mod table;
 mod tally;
 mod view;
@@ -21,9 +22,8 @@ pub use input::{
     Cell, DigestInput, DownstreamCount, Fate, FingerprintInfo, Late, LetterCount, LetterFlow, LetterGroup, LetterStep,
     PageRecord, PageState, SilenceLine, SymptomLine, Totals, UnreadableLine, Window, WorkflowInfo,
 };
+pub use sample::digest_samples;
 pub use view::{DigestCounts, DigestView};
 
-#[cfg(test)]
-mod sample;
 #[cfg(test)]
 mod tests;

@@ -22,14 +22,14 @@ pub(super) fn list_numbers(tally: &Tally<'_>, form: Form) -> Numbers {
     let plain = |label: &str, of: fn(&Totals) -> u64| Tile {
         label: label.to_owned(),
         value: words::count(of(now)),
-        change: words::change(of(now), before.map(of)),
+        change: before.map(|b| words::change(of(now), Some(of(b)))).unwrap_or_default(),
     };
     let partial = |label: &str, of: fn(&Totals) -> Option<u64>, write: fn(&u64) -> String| Tile {
         label: label.to_owned(),
         value: of(now).as_ref().map_or("?".to_owned(), write),
-        change: match of(now) {
-            Some(value) => words::change_as(value, before.and_then(of), write),
-            None => String::new(),
+        change: match (of(now), before) {
+            (Some(value), Some(before)) => words::change_as(value, of(before), write),
+            (None, _) | (_, None) => String::new(),
         },
     };
     let items = vec![
@@ -42,7 +42,11 @@ pub(super) fn list_numbers(tally: &Tally<'_>, form: Form) -> Numbers {
         plain("Dead letters open", |t| t.letters_open),
         plain("Pages", |t| t.pages),
     ];
-    Numbers { note: format!("against the {} before", form.period()), table_lines: draw_numbers(&items), items }
+    let note = match before {
+        Some(_) => format!("against the {} before", form.period()),
+        None => format!("no data for the {} before", form.period()),
+    };
+    Numbers { note, table_lines: draw_numbers(&items), items }
 }
 
 fn healed_percent(totals: &Totals) -> Option<u64> {
@@ -124,14 +128,12 @@ pub(super) fn list_recoveries(tally: &Tally<'_>) -> Recoveries {
     let strategies = by_strategy(&tally.input.cells);
     let shown = &strategies[..strategies.len().min(STRATEGIES_MAX)];
     let clauses: Vec<String> = shown.iter().enumerate().map(|(i, (name, h))| clause(name, h, i == 0)).collect();
-    let mut text = match clauses.is_empty() {
-        true => "Nothing healed by itself.".to_owned(),
-        false => format!("{}.", sentence_case(&clauses.join(", "))),
-    };
-    match ended - healed {
-        0 => {}
-        1 => text.push_str(" 1 was given up."),
-        n => text.push_str(&format!(" The other {} were given up.", words::count(n))),
+    let mut text = sentence_case(&clauses.join(", "));
+    match (healed, ended - healed) {
+        (_, 0) => text.push('.'),
+        (0, n) => text.push_str(&format!("Nothing healed by itself; {} given up.", was_were(n))),
+        (_, 1) => text.push_str(". The other one was given up."),
+        (_, n) => text.push_str(&format!(". The other {} given up.", was_were(n))),
     }
     let letters = letters_text(tally);
     if !letters.is_empty() {
@@ -157,6 +159,10 @@ fn letters_text(tally: &Tally<'_>) -> String {
 
 fn was(letters: u64) -> String {
     format!("{} {}", words::noun(letters, "dead letter"), if letters == 1 { "was" } else { "were" })
+}
+
+fn was_were(n: u64) -> String {
+    format!("{} {}", words::count(n), if n == 1 { "was" } else { "were" })
 }
 
 /// Most first. A recovery that names no strategy was a retry.

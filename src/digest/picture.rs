@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn bars_are_round_and_no_more_than_thirty() {
         let seen: Vec<(u64, usize)> =
-            [1, 2, 6, 24, 25, 72, 168, 24 * 90].map(|h| buckets(h)).map(|b| (b.seconds, b.count)).to_vec();
+            [1, 2, 6, 24, 25, 72, 168, 24 * 90].map(buckets).map(|b| (b.seconds, b.count)).to_vec();
         let want = [(300, 12), (300, 24), (900, 24), (3_600, 24), (3_600, 25), (DAY, 3), (DAY, 7), (7 * DAY, 13)];
         assert_eq!(seen, want);
     }

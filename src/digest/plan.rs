@@ -13,19 +13,11 @@
 //! Nothing but `covered_until` joins one window to the next, so that windows can't overlap or leave a hole, whatever
 //! happens to the clock, the schedule or the calendar in between.
 
+pub use super::Window;
 use crate::calendar::{Calendar, OPENING_SEARCH_MAX, Schedule};
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use std::time::Duration;
-
-/// A half-open span of arrival time: `start_at` is inside, `end_at` is not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Window {
-    /// First instant inside.
-    pub start_at: DateTime<Utc>,
-    /// First instant after it; a slot.
-    pub end_at: DateTime<Utc>,
-}
 
 /// When a digest is to be sent.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +57,7 @@ pub enum PlanDecision {
         /// When it should have gone out: its first slot, or the end of the hold that began with it.
         due_at: DateTime<Utc>,
         /// It comes late, because the service was away.
-        late: Option<Late>,
+        late: Option<Lateness>,
         /// Slots of the window that fell in closed hours; counted up to [`SLOTS_COUNTED_MAX`].
         held_slots: u32,
     },
@@ -73,7 +65,7 @@ pub enum PlanDecision {
 
 /// A digest that comes well after it was due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Late {
+pub struct Lateness {
     /// How long after `due_at`.
     pub by: Duration,
     /// Times to send that passed with nothing sent, at least 1; counted up to [`SLOTS_COUNTED_MAX`].
@@ -157,10 +149,10 @@ impl SlotCount {
     }
 }
 
-fn lateness(due_at: DateTime<Utc>, now: DateTime<Utc>, slots: SlotCount) -> Option<Late> {
+fn lateness(due_at: DateTime<Utc>, now: DateTime<Utc>, slots: SlotCount) -> Option<Lateness> {
     let by = now - due_at;
     // When only an opening was missed, no slot of open hours was.
-    (by > LATE_GRACE).then(|| Late { by: by.to_std().unwrap_or_default(), slots_missed: slots.missed.max(1) })
+    (by > LATE_GRACE).then(|| Lateness { by: by.to_std().unwrap_or_default(), slots_missed: slots.missed.max(1) })
 }
 
 #[cfg(test)]
@@ -220,7 +212,7 @@ mod tests {
         at: DateTime<Utc>,
         window: Window,
         due_at: DateTime<Utc>,
-        late: Option<Late>,
+        late: Option<Lateness>,
         held_slots: u32,
     }
 
@@ -338,7 +330,7 @@ mod tests {
         let (sent, _) = run(&daily, "2026-11-30T08:00:00Z", "2026-12-02T07:00:00Z", &down);
         let window = Window { start_at: at("2026-11-30T08:00:00Z"), end_at: at("2026-12-01T08:00:00Z") };
         assert_eq!((sent.len(), sent[0].window, sent[0].at), (1, window, at("2026-12-01T09:35:00Z")));
-        let late = Late { by: Duration::from_secs(95 * 60), slots_missed: 1 };
+        let late = Lateness { by: Duration::from_secs(95 * 60), slots_missed: 1 };
         assert_eq!((sent[0].due_at, sent[0].late), (at("2026-12-01T08:00:00Z"), Some(late)));
     }
 
@@ -370,7 +362,7 @@ mod tests {
         let (sent, _) =
             run(&Digest::within("0 * * * *", office, 96), "2026-12-01T18:00:00Z", "2026-12-02T09:50:00Z", &down);
         assert_eq!(sent[0].due_at, at("2026-12-02T09:30:00Z"));
-        assert_eq!(sent[0].late, Some(Late { by: Duration::from_secs(15 * 60), slots_missed: 1 }));
+        assert_eq!(sent[0].late, Some(Lateness { by: Duration::from_secs(15 * 60), slots_missed: 1 }));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::name::WorkflowName;
 use crate::render::words;
 use std::cmp::Reverse;
 
-const ROWS_MAX: usize = 25;
+const ROWS_MAX: usize = 20;
 /// Names that stand in the line below the table.
 const NAMES_MAX: usize = 40;
 const CLASSES_MAX: usize = 4;
@@ -22,11 +22,12 @@ pub(super) fn list_workflows(tally: &Tally<'_>, form: Form) -> WorkflowTable {
     let items: Vec<_> = shown.iter().map(|(w, t)| workflow_row(tally, w, t)).collect();
     let total = total_row(tally);
     WorkflowTable {
-        table_lines: draw_workflows(&items, &total),
+        table_lines: draw_workflows(&items, &total, form == Form::Weekly),
         narrow_lines: draw_workflows_narrow(&items),
-        note: match all.len() {
-            n if n > shown.len() => format!("{} of {}, most failures first", shown.len(), words::count(n as u64)),
-            n => words::count(n as u64),
+        note: match (all.len(), form) {
+            (n, _) if n > shown.len() => format!("{} of {}, most failures first", shown.len(), words::count(n as u64)),
+            (n, Form::Weekly) => format!("{}, week over week", words::count(n as u64)),
+            (n, Form::Hourly | Form::Daily) => words::count(n as u64),
         },
         items,
         more: write_more(&all[shown.len()..]),
@@ -80,7 +81,7 @@ fn workflow_row(tally: &Tally<'_>, workflow: &WorkflowName, counts: &WorkflowTal
             Some(_) | None => "–".to_owned(),
         },
         detail: detail(tally, workflow, counts),
-        runs_text: counts.runs.map(|n| words::noun(n, "run")).unwrap_or_default(),
+        runs_text: counts.runs.filter(|_| counts.failures > 0).map(|n| words::noun(n, "run")).unwrap_or_default(),
         runbook: tally.info(workflow).and_then(|i| i.runbook.clone()).unwrap_or_default(),
         contact: tally.contact(workflow, vec![link]),
     }

@@ -373,7 +373,7 @@ pub struct HeatRow {
 /// The table of workflows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct WorkflowTable {
-    /// "9", or "25 of 120, most failures first".
+    /// "9", or "20 of 120, most failures first".
     pub note: String,
     /// Its rows.
     pub items: Vec<WorkflowRow>,
@@ -410,7 +410,7 @@ pub struct WorkflowRow {
     pub oldest: String,
     /// "58 transient", "0 failures in 96 runs" or "not heard for 31 h".
     pub detail: String,
-    /// "409 runs" or empty.
+    /// "409 runs"; empty when `detail` says it.
     pub runs_text: String,
     /// Address of its runbook; may be empty.
     pub runbook: String,

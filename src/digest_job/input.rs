@@ -63,7 +63,7 @@ pub async fn read_input(
         digest: target.digest.clone(),
         receiver: target.key(),
         routes: routes(&live.config, target),
-        window: crate::digest::Window { start_at: occasion.window.start_at, end_at: occasion.window.end_at },
+        window: occasion.window,
         previous: previous(store, &scope).await?,
         due_at: occasion.due_at,
         late: occasion.late.clone(),

@@ -74,8 +74,8 @@ async fn preview_window(
         let slot = settings.schedule.latest_at_or_before(before, settings.timezone);
         return Ok(Window { start_at: slot.unwrap_or(end_at - chrono::TimeDelta::days(1)), end_at });
     }
-    let covered = ledger::covered_until(store.reader(), target.digest.as_str(), &target.key()).await?;
-    let start_at = covered.unwrap_or(now - chrono::TimeDelta::days(1));
+    let cover = ledger::cover(store.reader(), target.digest.as_str(), &target.key()).await?;
+    let start_at = cover.map_or(now - chrono::TimeDelta::days(1), |c| c.until);
     // Counters are kept by the minute: the one that runs is inside.
     let end_at = end.unwrap_or(now + chrono::TimeDelta::minutes(1));
     if end_at <= start_at {

@@ -34,3 +34,6 @@ pub fn of(event: &Event) -> Fingerprint {
     }
     Fingerprint(text)
 }
+
+#[cfg(test)]
+mod tests;

@@ -216,12 +216,14 @@ impl Consumer {
             sequence: 0,
             arrival_at: DateTime::UNIX_EPOCH,
         };
-        let items = messages.iter().map(|m| decode_one(&rules.reader, m, &mut progress)).collect();
+        // A stream that was deleted and made again counts from one: its messages are other ones.
+        let incarnation = format!("{}@{}", progress.stream, stream_made_at.timestamp_millis());
+        let items = messages.iter().map(|m| decode_one(&rules.reader, m, &incarnation, &mut progress)).collect();
         Batch { items, messages, progress, rules }
     }
 }
 
-fn decode_one(reader: &Reader, message: &Message, progress: &mut Progress) -> Item {
+fn decode_one(reader: &Reader, message: &Message, incarnation: &str, progress: &mut Progress) -> Item {
     let place = message.info().ok();
     let (sequence, received_at, redelivered) = match &place {
         Some(info) => (info.stream_sequence, info.published, info.delivered > 1),
@@ -236,7 +238,7 @@ fn decode_one(reader: &Reader, message: &Message, progress: &mut Progress) -> It
         subject: message.subject.as_str(),
         headers: &headers,
         payload: &message.payload,
-        stream: &progress.stream,
+        stream: incarnation,
         sequence,
         received_at,
     };

@@ -15,6 +15,8 @@ pub const GIVE_UP_AFTER: Duration = Duration::from_secs(3 * 24 * 3600);
 pub const PROBE_AFTER: Duration = Duration::from_secs(600);
 /// Crashes that one entry may be open in before it counts as unsure: it may be the cause of them.
 const CRASHES_MAX: u32 = 5;
+/// Tries for which a short wait that the receiver asks for is taken at its word.
+const ASKED_TRUSTED_MAX: u32 = 3;
 /// Shortest wait, so that no jitter makes a hot loop.
 const WAIT_MIN: Duration = Duration::from_millis(500);
 
@@ -88,8 +90,6 @@ pub enum DeadReason {
     GaveUp,
     /// Config no longer knows the receiver.
     UnknownReceiver,
-    /// It went out as part of a later message.
-    Merged,
 }
 
 impl DeadReason {
@@ -100,7 +100,6 @@ impl DeadReason {
             Self::Refused => "refused",
             Self::GaveUp => "gave_up",
             Self::UnknownReceiver => "unknown_receiver",
-            Self::Merged => "merged",
         }
     }
 }
@@ -165,12 +164,7 @@ impl Settlement {
             return false;
         }
         match self {
-            Self::Dead { reason, .. } => match reason {
-                DeadReason::ReceiverBroken | DeadReason::Refused | DeadReason::GaveUp | DeadReason::UnknownReceiver => {
-                    true
-                }
-                DeadReason::Merged => false,
-            },
+            Self::Dead { .. } => true,
             Self::Unsure { .. } => kind.is_urgent(),
             Self::Sent { .. } | Self::Retry { .. } | Self::RetryPlain { .. } | Self::Repeat { .. } => false,
         }
@@ -229,10 +223,10 @@ fn wait(facts: &Facts, asked: Option<Duration>, jitter: f64) -> Duration {
     let doublings = facts.attempts.saturating_sub(1).min(20);
     let ceiling = base.saturating_mul(1 << doublings).min(cap);
     let own = floor + ceiling.mul_f64(jitter.clamp(0.0, 1.0));
-    match asked {
-        Some(asked) => asked.min(RETRY_AFTER_MAX).max(WAIT_MIN) + Duration::from_millis(500).mul_f64(jitter),
-        None => own,
-    }
+    let Some(asked) = asked else { return own };
+    let asked = asked.min(RETRY_AFTER_MAX).max(WAIT_MIN) + Duration::from_millis(500).mul_f64(jitter.clamp(0.0, 1.0));
+    // Who says "in a second" time and again does not know either.
+    if facts.attempts > ASKED_TRUSTED_MAX { asked.max(own) } else { asked }
 }
 
 /// Shortest wait, first ceiling and last ceiling.

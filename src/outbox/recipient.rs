@@ -103,3 +103,62 @@ pub fn combine(recipients: &[Recipient], kind: MessageKind, after: Option<Durati
         (None, None, None) => Outcome::Permanent { why: "nobody to write to".to_owned(), broken: true },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(states: &[RecipientState]) -> Vec<Recipient> {
+        let one = |(n, state): (usize, &RecipientState)| Recipient {
+            state: *state,
+            unsure_attempts: u32::from(*state == RecipientState::Unsure),
+            ..Recipient::new(format!("{n}@example.com"))
+        };
+        states.iter().enumerate().map(one).collect()
+    }
+
+    fn word(states: &[RecipientState], kind: MessageKind) -> &'static str {
+        match combine(&with(states), kind, None, true) {
+            Outcome::Delivered => "delivered",
+            Outcome::Retry { .. } => "retry",
+            Outcome::Permanent { .. } => "permanent",
+            Outcome::RejectedContent { .. } => "content",
+            Outcome::Unsure { .. } => "unsure",
+        }
+    }
+
+    #[test]
+    fn a_mail_to_several_is_over_when_no_mailbox_can_still_be_reached() {
+        use RecipientState::{Refused, Sent, Unsure, Waiting};
+        for (states, page, digest) in [
+            (&[][..], "permanent", "permanent"),
+            (&[Sent], "delivered", "delivered"),
+            (&[Waiting], "retry", "retry"),
+            (&[Refused], "permanent", "permanent"),
+            (&[Unsure], "unsure", "unsure"),
+            (&[Sent, Refused], "delivered", "delivered"),
+            (&[Sent, Waiting], "retry", "retry"),
+            (&[Refused, Waiting], "retry", "retry"),
+            (&[Refused, Refused], "permanent", "permanent"),
+            (&[Refused, Unsure], "unsure", "unsure"),
+            // A page is repeated for the mailbox that may lack it; a digest is left at that.
+            (&[Sent, Unsure], "unsure", "delivered"),
+        ] {
+            assert_eq!(word(states, MessageKind::Page), page, "{states:?}");
+            assert_eq!(word(states, MessageKind::Digest), digest, "{states:?}");
+        }
+    }
+
+    #[test]
+    fn who_has_the_mail_or_refused_it_is_not_written_to_again() {
+        let open = |state, unsure_attempts, kind| {
+            Recipient { state, unsure_attempts, ..Recipient::new("a@example.com") }.is_open(kind)
+        };
+        assert!(open(RecipientState::Waiting, 0, MessageKind::Digest));
+        assert!(!open(RecipientState::Sent, 0, MessageKind::Page));
+        assert!(!open(RecipientState::Refused, 0, MessageKind::Page));
+        assert!(open(RecipientState::Unsure, 1, MessageKind::Page));
+        assert!(!open(RecipientState::Unsure, 2, MessageKind::Page));
+        assert!(!open(RecipientState::Unsure, 1, MessageKind::Digest));
+    }
+}

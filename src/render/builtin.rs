@@ -66,6 +66,7 @@ pub(super) const PARTIALS: &[(&str, &str)] = &[
     ("digest-text-workflows", include_str!("../../templates/_digest/text-workflows.hbs")),
     ("digest-to-look-at", include_str!("../../templates/_digest/to-look-at.hbs")),
     ("digest-workflows", include_str!("../../templates/_digest/workflows.hbs")),
+    ("digest-workflows-by-week", include_str!("../../templates/_digest/workflows-by-week.hbs")),
 ];
 
 /// Name below `templates/` (`page/slack.hbs`) and text of every built-in template: what `matins templates export` writes.

@@ -5,7 +5,7 @@ use super::builtin;
 use super::content::{Content, InlineImage, MailContent};
 use super::escape::{Flavour, escape_view};
 use super::lint::{self, TemplateProblem};
-use super::{mail, plain, slack};
+use super::{mail, names, plain, slack};
 use crate::deliver::Channel;
 use handlebars::{Context, Handlebars, RenderError, Template, no_escape};
 use serde_json::Value;
@@ -105,7 +105,7 @@ impl Renderer {
 
     /// Renders every template against every sample, and compares the names that templates use with those that exist.
     pub fn check(&self, samples: &[lint::Sample]) -> Vec<TemplateProblem> {
-        let mut problems = lint::unknown_names(&self.own, samples);
+        let mut problems = names::unknown_names(&self.own, samples);
         for sample in samples {
             for flavour in Flavour::ALL {
                 let name = self.name(&sample.template, flavour);

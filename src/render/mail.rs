@@ -40,23 +40,42 @@ fn wrap_line(line: &str, out: &mut String) {
         out.push('\n');
         return;
     }
-    let indent = " ".repeat((line.len() - body.len() + marker(body)).min(20));
-    let mut column = 0;
-    for word in line.split(' ') {
+    let margin = line.len() - body.len();
+    let indent = " ".repeat((margin + marker(body)).min(20));
+    out.push_str(&line[..margin]);
+    let (mut column, mut is_first) = (margin, true);
+    for word in glue_units(body) {
         let width = word.chars().count();
-        if column > indent.len() && column + 1 + width > COLUMNS {
+        if !is_first && column + 1 + width > COLUMNS {
             out.truncate(out.trim_end_matches(' ').len());
             out.push('\n');
             out.push_str(&indent);
             column = indent.len();
-        } else if column > 0 || word.is_empty() {
+        } else if !is_first {
             out.push(' ');
             column += 1;
         }
-        out.push_str(word);
+        out.push_str(&word);
         column += width;
+        is_first = false;
     }
     out.push('\n');
+}
+
+/// Words between blanks; a number and its unit are one.
+fn glue_units(body: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in body.split(' ') {
+        let is_unit = matches!(word.trim_end_matches(['.', ',', ';', ':', ')']), "s" | "min" | "h" | "d" | "%");
+        match words.last_mut().filter(|last| is_unit && last.ends_with(|c: char| c.is_ascii_digit())) {
+            Some(number) => {
+                number.push(' ');
+                number.push_str(word);
+            }
+            None => words.push(word.to_owned()),
+        }
+    }
+    words
 }
 
 /// Columns that `1. `, `- ` or `[NEW] ` takes at the start of a line; what follows hangs below it.
@@ -95,6 +114,14 @@ mod tests {
         assert_eq!(wrap(&address), format!("{address}\n"));
         let sample = format!("> {}", "word ".repeat(30).trim_end());
         assert_eq!(wrap(&sample), format!("{sample}\n"));
+    }
+
+    #[test]
+    fn an_indent_stays_as_it_is_and_a_number_keeps_its_unit() {
+        let out = wrap(&format!("   {} 9 s. End", "x".repeat(66)));
+        assert_eq!(out, format!("   {}\n   9 s. End\n", "x".repeat(66)));
+        let address = format!("https://example.com/{}", "x".repeat(90));
+        assert_eq!(wrap(&format!("a\n   {address}")), format!("a\n   {address}\n"));
     }
 
     #[test]

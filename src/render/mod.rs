@@ -7,6 +7,7 @@ mod engine;
 mod escape;
 mod lint;
 mod mail;
+mod names;
 mod operator_view;
 mod page_facts;
 mod page_view;
@@ -23,7 +24,8 @@ pub use builtin::builtin_files;
 pub use content::{Content, InlineImage, MailContent, SlackMessage};
 pub use engine::{MailFrame, Rendered, Renderer};
 pub use escape::web_address;
-pub use lint::{Sample, TemplateProblem, field_names};
+pub use lint::{Sample, TemplateProblem};
+pub use names::field_names;
 pub use operator_view::{OperatorFacts, OperatorView};
 pub use page_facts::{Acknowledgement, FailureSample, NextEscalation, PageFacts, PageKind, PagedWorkflow, Resolution};
 pub use page_view::{

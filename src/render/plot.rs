@@ -248,7 +248,7 @@ fn encode(pixmap: &Pixmap) -> Result<Vec<u8>, png::EncodingError> {
     let mut encoder = png::Encoder::new(&mut png, pixmap.width(), pixmap.height());
     encoder.set_color(png::ColorType::Rgba);
     encoder.set_depth(png::BitDepth::Eight);
-    encoder.set_compression(png::Compression::Best);
+    encoder.set_compression(png::Compression::Default);
     encoder.set_filter(png::FilterType::Up);
     let mut writer = encoder.write_header()?;
     writer.write_image_data(&pixels)?;

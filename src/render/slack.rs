@@ -39,7 +39,9 @@ enum Block {
 /// The message for `rendered`, with `notice` as its fallback text when there is one. Both are escaped already.
 pub(super) fn pack(rendered: &str, notice: &str) -> SlackMessage {
     let blocks = limit(air(parse(rendered)));
-    let text = match cut_line(&words::one_line(notice), TEXT_MAX) {
+    // A text without blocks can't be told to leave addresses alone, and a notice never means one as a link.
+    let notice = words::one_line(notice).replace("://", ":\u{200b}//");
+    let text = match cut_line(&notice, TEXT_MAX) {
         empty if empty.is_empty() => fallback(&blocks),
         notice => notice,
     };
@@ -319,6 +321,11 @@ mod tests {
         assert_eq!(prefix("ab <https://x|y> z", 8), "ab ");
         let cut = cut_line(&format!("{} `{}`", "x".repeat(100), "y".repeat(200)), 200);
         assert_eq!(cut, format!("{}… (cut; 203 characters left out)", "x".repeat(100)));
+    }
+
+    #[test]
+    fn a_notice_links_nothing() {
+        assert_eq!(pack("x", "see http://evil.example").text, "see http:\u{200b}//evil.example");
     }
 
     #[test]

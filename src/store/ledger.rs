@@ -5,19 +5,31 @@ use chrono::{DateTime, Utc};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection, SqlitePool};
 
-/// The end of the last window of (digest, receiver); none when it was never looked at.
-pub async fn covered_until(
-    pool: &SqlitePool,
-    digest: &str,
-    receiver: &str,
-) -> Result<Option<DateTime<Utc>>, StoreError> {
-    let row: Option<(i64,)> =
-        sqlx::query_as("SELECT covered_until FROM digest_cover WHERE digest = ? AND receiver = ?")
-            .bind(digest)
-            .bind(receiver)
-            .fetch_optional(pool)
-            .await?;
-    Ok(row.map(|(at,)| from_ms(at)))
+/// How far a (digest, receiver) is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cover {
+    /// End of the last window, start of the next.
+    pub until: DateTime<Utc>,
+    /// Schedule and zone that were last seen in config.
+    pub schedule: String,
+    /// Since when they are in force; none when they always were.
+    pub in_force_since: Option<DateTime<Utc>>,
+}
+
+/// The cover of (digest, receiver); none when it was never looked at.
+pub async fn cover(pool: &SqlitePool, digest: &str, receiver: &str) -> Result<Option<Cover>, StoreError> {
+    let row: Option<(i64, String, Option<i64>)> = sqlx::query_as(
+        "SELECT covered_until, schedule, in_force_since FROM digest_cover WHERE digest = ? AND receiver = ?",
+    )
+    .bind(digest)
+    .bind(receiver)
+    .fetch_optional(pool)
+    .await?;
+    Ok(row.map(|(until, schedule, since)| Cover {
+        until: from_ms(until),
+        schedule,
+        in_force_since: since.map(from_ms),
+    }))
 }
 
 /// Starts the first window of (digest, receiver).
@@ -25,11 +37,33 @@ pub async fn begin_cover(
     tx: &mut SqliteConnection,
     digest: &str,
     receiver: &str,
+    cover: &Cover,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO digest_cover (digest, receiver, covered_until, schedule, in_force_since) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+    )
+    .bind(digest)
+    .bind(receiver)
+    .bind(to_ms(cover.until))
+    .bind(&cover.schedule)
+    .bind(cover.in_force_since.map(to_ms))
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+/// Another schedule is in force since `at`.
+pub async fn note_schedule(
+    tx: &mut SqliteConnection,
+    digest: &str,
+    receiver: &str,
+    schedule: &str,
     at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    sqlx::query("INSERT INTO digest_cover (digest, receiver, covered_until) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")
+    sqlx::query("UPDATE digest_cover SET schedule = ?3, in_force_since = ?4 WHERE digest = ?1 AND receiver = ?2")
         .bind(digest)
         .bind(receiver)
+        .bind(schedule)
         .bind(to_ms(at))
         .execute(tx)
         .await?;

@@ -11,6 +11,7 @@ pub mod letters;
 mod migration;
 pub mod settings;
 pub mod silences;
+pub mod stats;
 
 use chrono::{DateTime, Utc};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};

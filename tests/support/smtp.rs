@@ -170,7 +170,7 @@ impl<'a> Conversation<'a> {
             } else if verb == "DATA" {
                 match self.step(Stage::Data, "", "354 go ahead").await? {
                     Step::Done => self.take().await?,
-                    other => other,
+                    step @ (Step::Refused | Step::HangUp) => step,
                 }
             } else if verb == "RSET" {
                 self.say("250 ok").await?

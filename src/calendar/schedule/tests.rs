@@ -444,7 +444,7 @@ fn every_minute_around_a_change_of_clocks_knows_the_slot_before() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 80, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_line_around_a_change_of_clocks_is_what_looking_at_each_minute_finds(

@@ -7,7 +7,11 @@
 use super::decode::native::Said;
 use crate::config::{ClassifyKey, ClassifyRule};
 use crate::event::{Class, Disposition, ErrorInfo, Event, EventType};
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::AhoCorasick;
+use std::collections::HashMap;
+use table::{PHRASES, Rank, STRONG_NAMES, WEAK_NAMES};
+
+mod table;
 
 /// What was decided, and by which rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,15 +28,21 @@ pub struct Verdict {
 #[derive(Debug)]
 pub struct Classifier {
     rules: Vec<ClassifyRule>,
+    names: HashMap<&'static str, (Class, Rank)>,
     phrases: Option<AhoCorasick>,
 }
 
 impl Classifier {
     /// Keeps config's order: the first rule that matches wins.
     pub fn new(rules: &[ClassifyRule]) -> Self {
-        let words = PHRASES.iter().map(|(phrase, _, _)| phrase);
-        let phrases = AhoCorasick::builder().ascii_case_insensitive(true).match_kind(MatchKind::Standard).build(words);
-        Self { rules: rules.to_vec(), phrases: phrases.ok() }
+        let phrases = PHRASES.iter().map(|(phrase, _, _)| phrase);
+        let tables = [(STRONG_NAMES, Rank::Strong), (WEAK_NAMES, Rank::Weak)];
+        let rows = tables.iter().flat_map(|(table, rank)| table.iter().map(|(class, names)| (*class, *rank, *names)));
+        Self {
+            rules: rules.to_vec(),
+            names: rows.flat_map(|(class, rank, names)| names.iter().map(move |n| (*n, (class, rank)))).collect(),
+            phrases: AhoCorasick::builder().ascii_case_insensitive(true).build(phrases).ok(),
+        }
     }
 
     /// Class and disposition of an event.
@@ -62,20 +72,31 @@ impl Classifier {
     }
 
     fn infer(&self, error: &ErrorInfo) -> Option<(Class, String)> {
-        let names: Vec<String> = [&error.code, &error.kind].into_iter().flatten().map(|n| plain(n)).collect();
-        let by_name = |table: fn(&str) -> Option<Class>| {
-            names.iter().find_map(|name| Some((table(name)?, format!("name_{name}"))))
+        let name = self.name(error);
+        let by_name = |wanted: Rank| {
+            let (word, class, _) = name.as_ref().filter(|(_, _, rank)| *rank == wanted)?;
+            Some((*class, format!("name_{word}")))
         };
         let phrase = error.message.as_deref().and_then(|m| self.phrase(m));
-        let by_phrase = |strong: bool| {
-            let (word, class, rank) = phrase?;
-            ((rank == Rank::Strong) == strong).then(|| (class, format!("message_{}", word.replace([' ', '-'], "_"))))
+        let by_phrase = |wanted: Rank| {
+            let (word, class, _) = phrase.filter(|(_, _, rank)| *rank == wanted)?;
+            Some((class, format!("message_{}", word.replace([' ', '-'], "_"))))
         };
-        by_name(strong_name)
-            .or_else(|| by_phrase(true))
-            .or_else(|| by_status(error, phrase))
-            .or_else(|| by_name(weak_name))
-            .or_else(|| by_phrase(false))
+        let says_slow_down = name.as_ref().is_some_and(|(_, class, _)| *class == Class::RateLimited)
+            || phrase.is_some_and(|(_, class, _)| class == Class::RateLimited)
+            || error.retry_after_s.is_some();
+        by_name(Rank::Strong)
+            .or_else(|| by_phrase(Rank::Strong))
+            .or_else(|| by_status(error.http_status?, says_slow_down))
+            .or_else(|| by_name(Rank::Weak))
+            .or_else(|| by_phrase(Rank::Weak))
+    }
+
+    /// What code and type are known as: a strong name before a weak one, the code before the type.
+    fn name(&self, error: &ErrorInfo) -> Option<(String, Class, Rank)> {
+        let names = [&error.code, &error.kind].into_iter().flatten().map(|name| plain(name));
+        let known = names.filter_map(|name| self.names.get(name.as_str()).map(|(class, rank)| (name, *class, *rank)));
+        known.min_by_key(|(_, _, rank)| *rank)
     }
 
     /// The phrase of the table's first row that the message holds.
@@ -130,13 +151,9 @@ fn plain(name: &str) -> String {
     last.chars().filter(char::is_ascii_alphanumeric).take(64).map(|c| c.to_ascii_lowercase()).collect()
 }
 
-fn by_status(error: &ErrorInfo, phrase: Option<(&'static str, Class, Rank)>) -> Option<(Class, String)> {
-    let status = error.http_status?;
-    let has_rate_mark = error.retry_after_s.is_some()
-        || phrase.is_some_and(|(_, class, _)| class == Class::RateLimited)
-        || [&error.code, &error.kind].into_iter().flatten().any(|n| weak_name(&plain(n)) == Some(Class::RateLimited));
+fn by_status(status: u16, says_slow_down: bool) -> Option<(Class, String)> {
     let class = match status {
-        403 if has_rate_mark => return Some((Class::RateLimited, "http_403_rate_limit".into())),
+        403 if says_slow_down => return Some((Class::RateLimited, "http_403_rate_limit".into())),
         429 => Class::RateLimited,
         408 | 421 | 423 | 425 | 499 => Class::Transient,
         501 | 505 => Class::Persistent,
@@ -147,301 +164,6 @@ fn by_status(error: &ErrorInfo, phrase: Option<(&'static str, Class, Rank)>) -> 
     };
     Some((class, format!("http_{status}")))
 }
-
-/// Names of errors and codes that say more than the status beside them.
-fn strong_name(name: &str) -> Option<Class> {
-    Some(match name {
-        "graphinterrupt" | "nodeinterrupt" | "interrupted" | "humaninterrupt" | "awaitinghuman" => Class::Interrupted,
-        "outcomeunknown"
-        | "unknownoutcome"
-        | "unknowntransactioncommitresult"
-        | "commitstateunknownexception"
-        | "responselost"
-        | "writeresultunknown" => Class::OutcomeUnknown,
-        "datacorruption"
-        | "datacorruptionerror"
-        | "corruption"
-        | "corruptiondetected"
-        | "databreach"
-        | "securitybreach"
-        | "dataloss"
-        | "checksummismatch" => Class::Catastrophic,
-        "outputparserexception"
-        | "outputparsingerror"
-        | "outputparsererror"
-        | "structuredoutputerror"
-        | "structuredoutputvalidationerror"
-        | "unexpectedmodelbehavior"
-        | "instructorretryexception"
-        | "lengthfinishreasonerror"
-        | "noobjectgeneratederror"
-        | "toolcallparseerror"
-        | "invalidtoolcall" => Class::LlmOutput,
-        "contentfilter"
-        | "contentfiltererror"
-        | "contentpolicyviolation"
-        | "contentpolicyviolationerror"
-        | "refusal"
-        | "refusalerror"
-        | "modelrefusal"
-        | "contentfilterfinishreasonerror"
-        | "responsibleaipolicyviolation" => Class::LlmRefusal,
-        "hallucination" | "hallucinationerror" | "hallucinatedid" | "hallucinatedreference" | "groundingerror" => {
-            Class::LlmHallucination
-        }
-        "contextlengthexceeded"
-        | "contextlengthexceedederror"
-        | "contextwindowexceeded"
-        | "contextwindowexceedederror"
-        | "contextoverflow"
-        | "maxtokensexceeded"
-        | "prompttoolong" => Class::LlmContext,
-        "graphrecursionerror"
-        | "graphrecursionlimit"
-        | "delegationloop"
-        | "agentloop"
-        | "loopdetected"
-        | "maxiterationsexceeded"
-        | "maxturnsexceeded"
-        | "toolloop" => Class::LlmBehavior,
-        "insufficientquota"
-        | "quotaexceeded"
-        | "billingharderlimit"
-        | "billinghardlimitreached"
-        | "creditsexhausted"
-        | "tokenexpired"
-        | "tokenexpirederror"
-        | "expiredtoken"
-        | "expiredtokenexception"
-        | "invalidgrant"
-        | "expiredsignatureerror"
-        | "jwtexpired"
-        | "invalidapikey"
-        | "invalidclient"
-        | "authenticationerror"
-        | "unauthenticated"
-        | "accountsuspended" => Class::Persistent,
-        _ => return None,
-    })
-}
-
-/// Names that count when the status says nothing.
-fn weak_name(name: &str) -> Option<Class> {
-    Some(match name {
-        "etimedout"
-        | "econnreset"
-        | "econnrefused"
-        | "econnaborted"
-        | "enotfound"
-        | "eaiagain"
-        | "epipe"
-        | "ehostunreach"
-        | "enetunreach"
-        | "enetdown"
-        | "ehostdown"
-        | "esockettimedout"
-        | "eaddrnotavail"
-        | "errnetwork"
-        | "errsocketclosed"
-        | "undiciconnecttimeout"
-        | "underrconnecttimeout"
-        | "underrheaderstimeout"
-        | "underrsocket"
-        | "timeout"
-        | "timeouterror"
-        | "timeoutexception"
-        | "timedout"
-        | "connecttimeout"
-        | "connecttimeouterror"
-        | "readtimeout"
-        | "readtimeouterror"
-        | "writetimeout"
-        | "pooltimeout"
-        | "sockettimeoutexception"
-        | "gatewaytimeout"
-        | "deadlineexceeded"
-        | "deadlineexceedederror"
-        | "connectionerror"
-        | "connecterror"
-        | "connectexception"
-        | "connectionreset"
-        | "connectionreseterror"
-        | "connectionrefused"
-        | "connectionrefusederror"
-        | "connectionabortederror"
-        | "brokenpipeerror"
-        | "apiconnectionerror"
-        | "apitimeouterror"
-        | "networkerror"
-        | "remotedisconnected"
-        | "chunkedencodingerror"
-        | "incompleteread"
-        | "unknownhostexception"
-        | "gaierror"
-        | "serviceunavailable"
-        | "serviceunavailableerror"
-        | "unavailable"
-        | "overloaded"
-        | "overloadederror"
-        | "internalservererror"
-        | "badgateway"
-        | "deadlockdetected"
-        | "serializationfailure"
-        | "lockwaittimeout"
-        | "workerlosterror" => Class::Transient,
-        "ratelimit"
-        | "ratelimited"
-        | "ratelimiterror"
-        | "ratelimitexceeded"
-        | "ratelimitexceedederror"
-        | "userratelimitexceeded"
-        | "toomanyrequests"
-        | "toomanyrequestsexception"
-        | "throttled"
-        | "throttling"
-        | "throttlingexception"
-        | "throttlederror"
-        | "resourceexhausted"
-        | "requestlimitexceeded"
-        | "slowdown" => Class::RateLimited,
-        "unauthorized"
-        | "unauthorizederror"
-        | "forbidden"
-        | "forbiddenerror"
-        | "permissiondenied"
-        | "permissiondeniederror"
-        | "permissionerror"
-        | "accessdenied"
-        | "accessdeniedexception"
-        | "notfound"
-        | "notfounderror"
-        | "gone"
-        | "paymentrequired"
-        | "carddeclined"
-        | "invalidcredentials"
-        | "loginfailed"
-        | "nopermissions"
-        | "certificatehasexpired"
-        | "certhasexpired" => Class::Persistent,
-        "validationerror"
-        | "validationexception"
-        | "zoderror"
-        | "jsondecodeerror"
-        | "jsonparseerror"
-        | "jsonparseexception"
-        | "syntaxerror"
-        | "unicodedecodeerror"
-        | "valueerror"
-        | "typeerror"
-        | "keyerror"
-        | "schemaerror"
-        | "schemavalidationerror"
-        | "badrequest"
-        | "badrequesterror"
-        | "invalidargument"
-        | "illegalargumentexception"
-        | "invalidinput"
-        | "invalidinputerror"
-        | "unprocessableentity"
-        | "conflict"
-        | "integrityerror"
-        | "uniqueviolation"
-        | "duplicatekey"
-        | "parseerror"
-        | "decodeerror"
-        | "invalidrequesterror" => Class::InvalidInput,
-        _ => return None,
-    })
-}
-
-/// Whether a phrase counts before or after the status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rank {
-    Strong,
-    Weak,
-}
-
-/// Phrases in any case; the first row that the message holds wins.
-const PHRASES: &[(&str, Class, Rank)] = &[
-    ("response lost after write", Class::OutcomeUnknown, Rank::Strong),
-    ("answer lost after write", Class::OutcomeUnknown, Rank::Strong),
-    ("outcome unknown", Class::OutcomeUnknown, Rank::Strong),
-    ("outcome is unknown", Class::OutcomeUnknown, Rank::Strong),
-    ("may or may not have been", Class::OutcomeUnknown, Rank::Strong),
-    ("may have been processed", Class::OutcomeUnknown, Rank::Strong),
-    ("data corruption", Class::Catastrophic, Rank::Strong),
-    ("data breach", Class::Catastrophic, Rank::Strong),
-    ("corrupted data", Class::Catastrophic, Rank::Strong),
-    ("data loss", Class::Catastrophic, Rank::Strong),
-    ("waiting for human", Class::Interrupted, Rank::Strong),
-    ("waiting for approval", Class::Interrupted, Rank::Strong),
-    ("context_length_exceeded", Class::LlmContext, Rank::Strong),
-    ("maximum context length", Class::LlmContext, Rank::Strong),
-    ("context window", Class::LlmContext, Rank::Strong),
-    ("prompt is too long", Class::LlmContext, Rank::Strong),
-    ("content_filter", Class::LlmRefusal, Rank::Strong),
-    ("content policy", Class::LlmRefusal, Rank::Strong),
-    ("content management policy", Class::LlmRefusal, Rank::Strong),
-    ("model refused", Class::LlmRefusal, Rank::Strong),
-    ("output parser", Class::LlmOutput, Rank::Strong),
-    ("could not parse llm output", Class::LlmOutput, Rank::Strong),
-    ("delegation loop", Class::LlmBehavior, Rank::Strong),
-    ("recursion limit", Class::LlmBehavior, Rank::Strong),
-    ("without a stop condition", Class::LlmBehavior, Rank::Strong),
-    ("hallucinat", Class::LlmHallucination, Rank::Strong),
-    ("insufficient_quota", Class::Persistent, Rank::Strong),
-    ("exceeded your current quota", Class::Persistent, Rank::Strong),
-    ("credits used up", Class::Persistent, Rank::Strong),
-    ("out of credits", Class::Persistent, Rank::Strong),
-    ("token has expired", Class::Persistent, Rank::Strong),
-    ("token is expired", Class::Persistent, Rank::Strong),
-    ("token expired", Class::Persistent, Rank::Strong),
-    ("expired token", Class::Persistent, Rank::Strong),
-    ("token has been expired", Class::Persistent, Rank::Strong),
-    ("credentials have expired", Class::Persistent, Rank::Strong),
-    ("invalid_grant", Class::Persistent, Rank::Strong),
-    ("rate limit", Class::RateLimited, Rank::Weak),
-    ("rate-limit", Class::RateLimited, Rank::Weak),
-    ("ratelimit", Class::RateLimited, Rank::Weak),
-    ("rate_limit", Class::RateLimited, Rank::Weak),
-    ("too many requests", Class::RateLimited, Rank::Weak),
-    ("throttl", Class::RateLimited, Rank::Weak),
-    ("slow down", Class::RateLimited, Rank::Weak),
-    ("quota", Class::Persistent, Rank::Weak),
-    ("validation failed", Class::InvalidInput, Rank::Weak),
-    ("failed validation", Class::InvalidInput, Rank::Weak),
-    ("schema check failed", Class::InvalidInput, Rank::Weak),
-    ("validation error", Class::InvalidInput, Rank::Weak),
-    ("invalid json", Class::InvalidInput, Rank::Weak),
-    ("unexpected token", Class::InvalidInput, Rank::Weak),
-    ("unexpected end of json", Class::InvalidInput, Rank::Weak),
-    ("etimedout", Class::Transient, Rank::Weak),
-    ("econnreset", Class::Transient, Rank::Weak),
-    ("econnrefused", Class::Transient, Rank::Weak),
-    ("enotfound", Class::Transient, Rank::Weak),
-    ("eai_again", Class::Transient, Rank::Weak),
-    ("timed out", Class::Transient, Rank::Weak),
-    ("timeout", Class::Transient, Rank::Weak),
-    ("deadline exceeded", Class::Transient, Rank::Weak),
-    ("connection reset", Class::Transient, Rank::Weak),
-    ("connection refused", Class::Transient, Rank::Weak),
-    ("connection aborted", Class::Transient, Rank::Weak),
-    ("connection closed", Class::Transient, Rank::Weak),
-    ("broken pipe", Class::Transient, Rank::Weak),
-    ("socket hang up", Class::Transient, Rank::Weak),
-    ("temporarily unavailable", Class::Transient, Rank::Weak),
-    ("service unavailable", Class::Transient, Rank::Weak),
-    ("bad gateway", Class::Transient, Rank::Weak),
-    ("name resolution", Class::Transient, Rank::Weak),
-    ("network is unreachable", Class::Transient, Rank::Weak),
-    ("deadlock", Class::Transient, Rank::Weak),
-    ("unauthorized", Class::Persistent, Rank::Weak),
-    ("permission denied", Class::Persistent, Rank::Weak),
-    ("access denied", Class::Persistent, Rank::Weak),
-    ("invalid api key", Class::Persistent, Rank::Weak),
-    // After the timeouts: "Timeout expired" is one of those.
-    ("expired", Class::Persistent, Rank::Weak),
-];
 
 #[cfg(test)]
 mod tests;

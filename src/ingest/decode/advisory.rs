@@ -107,21 +107,19 @@ pub fn read(mut fields: Map<String, Value>) -> Result<Native, QuarantineReason> 
         Kind::Terminated => "MessageTerminated",
     };
     let time = fields.remove("timestamp").unwrap_or_default();
-    let mut native = json!({
-        "workflow": advisory.stream,
-        "step": advisory.consumer,
-        "item": format!("{}:{}", advisory.consumer, advisory.stream_seq),
-        "occurred_at": time,
-        "disposition": "dead_lettered",
-        "error": { "type": kind, "message": advisory.message() },
-    });
+    let error = json!({ "type": kind, "message": advisory.message() });
+    let item = format!("{}:{}", advisory.consumer, advisory.stream_seq);
+    let mut native = Map::new();
+    let mut set = |key: &str, value: Value| native.insert(key.to_owned(), value);
     if advisory.is_lost_by_server() {
-        native["class"] = json!("catastrophic");
+        set("class", json!("catastrophic"));
     }
-    native["advisory"] = Value::Object(fields);
-    let fields = match native {
-        Value::Object(fields) => fields,
-        _ => Map::new(),
-    };
-    Ok(Native { fields, id: Some(advisory.id()) })
+    set("workflow", json!(advisory.stream));
+    set("step", json!(advisory.consumer));
+    set("item", json!(item));
+    set("occurred_at", time);
+    set("disposition", json!("dead_lettered"));
+    set("error", error);
+    set("advisory", Value::Object(fields));
+    Ok(Native { fields: native, id: Some(advisory.id()) })
 }

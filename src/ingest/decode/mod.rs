@@ -41,10 +41,7 @@ impl Native {
         if text.len() <= PAYLOAD_MAX {
             return false;
         }
-        let head = match payload {
-            Value::String(own) => own.as_str(),
-            _ => text.as_str(),
-        };
+        let head = payload.as_str().unwrap_or(&text);
         *payload = Value::String(cut(head, text.len()));
         true
     }

@@ -140,10 +140,7 @@ pub fn read(object: Map<String, Value>, received_at: DateTime<Utc>) -> Result<Re
 }
 
 fn text_only(value: Value) -> Option<String> {
-    match value {
-        Value::String(text) if !text.trim().is_empty() => Some(text),
-        _ => None,
-    }
+    if value.is_string() { lenient::text(value) } else { None }
 }
 
 fn event_type(word: Option<&str>) -> Result<EventType, QuarantineReason> {
@@ -214,12 +211,9 @@ fn labels(value: Value) -> BTreeMap<String, String> {
 
 /// Only http(s) addresses without white space or control characters; others are dropped.
 fn links(value: Value) -> BTreeMap<String, String> {
-    let Value::Object(fields) = value else { return BTreeMap::new() };
-    let kept = fields.into_iter().filter_map(|(name, value)| match value {
-        Value::String(url) if is_link(&url) => Some((name, url)),
-        _ => None,
-    });
-    kept.collect()
+    let mut links = labels(value);
+    links.retain(|_, url| is_link(url));
+    links
 }
 
 fn is_link(url: &str) -> bool {

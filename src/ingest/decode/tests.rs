@@ -6,20 +6,19 @@ use crate::ingest::{DecodeOutcome, Decoded, Inbound, QuarantineReason, Reader};
 use chrono::{DateTime, Utc};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use std::sync::LazyLock;
 
 fn arrival() -> DateTime<Utc> {
     "2026-12-01T09:00:00Z".parse().unwrap()
 }
 
-fn reader() -> Reader {
-    Reader::new(&RedactSettings::default(), &[], &[7; 32])
-}
+static READER: LazyLock<Reader> = LazyLock::new(|| Reader::new(&RedactSettings::default(), &[], &[7; 32]));
 
 fn outcome(subject: &str, headers: &[(&str, &str)], payload: &[u8]) -> DecodeOutcome {
     let headers: Vec<(String, String)> = headers.iter().map(|(n, v)| ((*n).into(), (*v).into())).collect();
     let inbound =
         Inbound { subject, headers: &headers, payload, stream: "FAILURES", sequence: 12, received_at: arrival() };
-    reader().read(inbound)
+    READER.read(inbound)
 }
 
 #[track_caller]
@@ -110,12 +109,7 @@ fn unusable_ids_fall_back_to_the_header_and_then_to_the_sequence() {
     assert_eq!(decoded_with(&[("Nats-Msg-Id", "null")], b"{}").event.id.0, "FAILURES:12");
     assert_eq!(decoded_with(&[("Nats-Msg-Id", "hdr-1")], b"{\"id\":17}").event.id.0, "17");
     let long = event(json!({"id": "x".repeat(600)})).id.0;
-    assert_eq!(
-        long,
-        "sha256:a8cd51d72d2f6e0de50a58d36a0c88eafbbb6cc0bb5f0d7b6e1e8b4b4e5e3d56"
-            .replace("a8cd51d72d2f6e0de50a58d36a0c88eafbbb6cc0bb5f0d7b6e1e8b4b4e5e3d56", &long[7..])
-    );
-    assert_eq!(long.len(), 71);
+    assert_eq!(long, "sha256:5130b33e6b87fbf5316ed9049e98924eb110800bcbaaad8050f642fba6df37c9");
 }
 
 #[test]
@@ -306,10 +300,7 @@ fn an_n8n_trigger_without_execution_is_told_by_time_and_message() {
         )
     };
     let e = failed(1_796_029_001_005, "connect ECONNREFUSED 192.0.2.40:993");
-    assert_eq!(
-        e.id.0,
-        "n8n:Rf7s2:1796029001005:f0cf9e3b0e7b5a3d".replace("f0cf9e3b0e7b5a3d", e.id.0.rsplit(':').next().unwrap())
-    );
+    assert_eq!(e.id.0, "n8n:Rf7s2:1796029001005:da62c3fd3cd52e07");
     assert_eq!((e.workflow.as_str(), e.step.as_deref(), e.links.len()), ("Refund mailbox", Some("Mailbox"), 0));
     assert_eq!((e.class, e.disposition), (Class::Transient, Disposition::Retrying));
     assert_ne!(e.id, failed(1_796_029_006_005, "connect ECONNREFUSED 192.0.2.40:993").id);

@@ -41,7 +41,8 @@ fn repair_escapes(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let mut repaired: Option<String> = None;
     let (mut kept, mut at) = (0, 0);
-    while let Some(found) = bytes.get(at..).and_then(|rest| rest.iter().position(|b| *b == b'\\')) {
+    // A backslash before anything but ASCII is no JSON: the parser will say so.
+    while let Some(found) = text.get(at..).and_then(|rest| rest.find('\\')) {
         let start = at + found;
         if bytes.get(start + 1) != Some(&b'u') {
             at = start + 2;

@@ -97,8 +97,9 @@ fn parted_alike(text: &[u8], first: &Range<usize>, pair: &[Range<usize>]) -> boo
 
 /// Whether a run of digits is a part of a word of hex digits with letters in it: a hash, not a card.
 fn is_in_hex_word(text: &[u8], run: &Range<usize>) -> bool {
-    let before = text[..run.start].iter().rev().take_while(|b| b.is_ascii_alphanumeric());
-    let after = text[run.end..].iter().take_while(|b| b.is_ascii_alphanumeric());
+    // A hash is no longer than 128 digits.
+    let before = text[..run.start].iter().rev().take(128).take_while(|b| b.is_ascii_alphanumeric());
+    let after = text[run.end..].iter().take(128).take_while(|b| b.is_ascii_alphanumeric());
     let mut word = before.chain(after).peekable();
     word.peek().is_some() && word.all(u8::is_ascii_hexdigit)
 }

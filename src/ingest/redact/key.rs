@@ -80,9 +80,6 @@ impl KeyNames {
 
     /// What a name says of its value.
     pub fn secrecy(&self, name: &str) -> Secrecy {
-        if IDENTITIES.contains(&name) && self.extra.is_empty() {
-            return Secrecy::Identity;
-        }
         if !self.extra.is_empty() && self.extra.contains(&squash(name)) {
             return Secrecy::Secret;
         }

@@ -55,7 +55,7 @@ impl Redactor {
                 Secrecy::Identity => self.redact_identity(value),
                 Secrecy::Open => self.redact_value(value),
             }
-            if let Some(hidden) = self.redacted_text(name, Cards::Hidden) {
+            if let Some(hidden) = self.redacted_name(name) {
                 renamed.push((name.clone(), hidden));
             }
         }
@@ -75,6 +75,12 @@ impl Redactor {
     pub fn content_hash(&self, payload: &[u8]) -> u64 {
         let tag = hmac::sign(&self.key, payload);
         tag.as_ref().iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+    }
+
+    /// A name that is a plain word, as nearly all are, holds no secret.
+    fn redacted_name(&self, name: &str) -> Option<String> {
+        let is_plain = name.bytes().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-'));
+        if is_plain && self.patterns.is_empty() { None } else { self.redacted_text(name, Cards::Hidden) }
     }
 
     fn redact_value(&self, value: &mut Value) {
@@ -207,7 +213,8 @@ pub fn marker_at(text: &str) -> Option<usize> {
 
 /// Whether a span lies inside a marker that is already there.
 fn is_within_marker(text: &str, span: &std::ops::Range<usize>) -> bool {
-    let from = text[..span.start].rfind(OPEN).unwrap_or(span.start);
+    let near = text.floor_char_boundary(span.start.saturating_sub(MARKER_LEN));
+    let from = text[near..span.start].rfind(OPEN).map_or(span.start, |n| near + n);
     marker_at(&text[from..]).is_some_and(|length| span.end <= from + length)
 }
 

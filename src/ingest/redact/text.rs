@@ -4,6 +4,8 @@
 use super::key::{KeyNames, Secrecy};
 use super::marker_at;
 use aho_corasick::AhoCorasick;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use std::ops::Range;
 
 /// What a text must hold before it is worth a closer look. One cheap pass over every text of every event.
@@ -58,15 +60,24 @@ impl Triggers {
     }
 }
 
-/// Adds the spans of all secrets that their surroundings give away.
+/// Adds the spans of all secrets that their surroundings give away. Linear in the text: nothing inside a secret is
+/// looked at again, and what is looked ahead for a refusal is bounded.
 pub fn find_secrets(text: &str, names: &KeyNames, spans: &mut Vec<Range<usize>>) {
+    let mut done = 0;
     for (at, byte) in text.bytes().enumerate() {
-        match byte {
-            b':' if text[at..].starts_with("://") => spans.extend(url_password(text, at + 3)),
-            b'=' | b':' => find_assigned(text, at, names, spans),
-            b'b' | b'B' => spans.extend(scheme_token(text, at)),
-            b'e' => spans.extend(web_token(text, at)),
-            _ => {}
+        if at < done {
+            continue;
+        }
+        let found = match byte {
+            b':' if text[at..].starts_with("://") => url_password(text, at + 3),
+            b'=' | b':' => assigned(text, at, names),
+            b'b' | b'B' => scheme_token(text, at),
+            b'e' => web_token(text, at),
+            _ => None,
+        };
+        if let Some(span) = found.filter(|span| !span.is_empty()) {
+            done = span.end;
+            spans.push(span);
         }
     }
 }
@@ -74,46 +85,56 @@ pub fn find_secrets(text: &str, names: &KeyNames, spans: &mut Vec<Range<usize>>)
 /// The password of `scheme://user:password@host`, from just behind the slashes. A lone long user is a token.
 fn url_password(text: &str, from: usize) -> Option<Range<usize>> {
     let rest = &text[from..];
-    let word =
-        &rest[..rest.find(|c: char| c.is_whitespace() || matches!(c, '"' | '<' | '>' | '`')).unwrap_or(rest.len())];
+    let rest = &rest[..rest.find("://").unwrap_or(rest.len())];
+    let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '<' | '>' | '`');
+    let word = &rest[..rest.find(ends).unwrap_or(rest.len())];
     let authority = &word[..word.find(['/', '?', '#']).unwrap_or(word.len())];
     let user_info = match (authority.rfind('@'), authority.find(':')) {
         (Some(end), _) => &authority[..end],
-        // A password with an unescaped `/`, `?` or `#`: not a port, and there is an `@` further on.
-        (None, Some(colon)) if !authority[colon + 1..].bytes().all(|b| b.is_ascii_digit()) => {
-            &word[..word.rfind('@')?]
+        // A password with an unescaped `/`, `?` or `#`: not a port, not IPv6, and there is an `@` further on.
+        (None, Some(colon)) if !authority[colon + 1..].bytes().all(|b| b.is_ascii_digit() || b == b']') => {
+            word.rfind('@').map(|end| &word[..end]).filter(|info| !info.starts_with('['))?
         }
         (None, _) => return None,
     };
     match user_info.find(':') {
-        Some(colon) if colon + 1 < user_info.len() => Some(from + colon + 1..from + user_info.len()),
-        Some(_) => None,
+        Some(colon) => Some(from + colon + 1..from + user_info.len()),
         None => (user_info.len() >= 16).then(|| from..from + user_info.len()),
     }
 }
 
-/// `name=value`, `"name":"value"`, `Header: value` around the sign at `at`.
-fn find_assigned(text: &str, at: usize, names: &KeyNames, spans: &mut Vec<Range<usize>>) {
+/// The value in `name=value`, `"name":"value"`, `Header: value` around the sign at `at`.
+fn assigned(text: &str, at: usize, names: &KeyNames) -> Option<Range<usize>> {
     let (name, quoted) = name_before(text, at);
-    if name.is_empty() {
-        return;
+    let is_assignment = text.as_bytes().get(at) == Some(&b'=');
+    let secrecy = names.secrecy(name);
+    let is_secret = matches!(secrecy, Secrecy::Secret | Secrecy::SecretText);
+    if name.is_empty() || !(is_secret || (is_assignment && is_signature_name(name))) {
+        return None;
     }
-    let is_assignment = text.as_bytes()[at] == b'=';
-    let is_signature = is_assignment && matches!(name, "sig" | "X-Amz-Signature" | "X-Goog-Signature");
-    if !is_signature && !matches!(names.secrecy(name), Secrecy::Secret | Secrecy::SecretText) {
-        return;
+    let lower = name.to_ascii_lowercase();
+    let is_authorization = lower.ends_with("authorization") || lower.ends_with("authorisation");
+    let is_cookie = lower.ends_with("cookie") && !is_assignment && !quoted;
+    if !(is_assignment || quoted || is_authorization || is_cookie) && is_prose(&text[at + 1..]) {
+        return None;
     }
     let value = value_after(text, at + 1, is_assignment);
-    let found = &text[value.clone()];
-    let lower = name.to_ascii_lowercase();
-    if lower.ends_with("cookie") && !is_assignment && !quoted {
-        spans.push(cookies(text, value.start));
-    } else if lower.ends_with("authorization") || lower.ends_with("authorisation") {
-        spans.push(credentials(text, value));
-    } else if is_assignment || quoted || !is_prose(found) {
-        spans.push(value);
+    let is_count = text[value.clone()].bytes().all(|b| b.is_ascii_digit() || matches!(b, b',' | b'.' | b'_'));
+    if is_cookie {
+        Some(cookies(text, value.start))
+    } else if is_authorization {
+        Some(credentials(text, value))
+    } else if secrecy == Secrecy::SecretText && is_count {
+        None
+    } else {
+        Some(value)
     }
-    spans.retain(|s| !s.is_empty());
+}
+
+/// `sig`, `Signature`, `X-Amz-Signature`: what signs a URL opens it.
+fn is_signature_name(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    lower == "sig" || lower.ends_with("signature")
 }
 
 /// The name that ends just before `at`, and whether it stands in quotes. Quotes may be escaped, as in JSON in JSON.
@@ -155,17 +176,36 @@ fn quoted_len(text: &str, quote: char, slashes: usize) -> usize {
     text.len()
 }
 
-/// `token: expired` is a sentence, `token: 8f3a-1` is a secret.
-fn is_prose(value: &str) -> bool {
-    value.len() < 6 || !value.bytes().any(|b| b.is_ascii_digit())
+/// `token: expired` is a sentence, `token: 8f3a-1` is a secret. Looks no further than a token is likely to go.
+fn is_prose(text: &str) -> bool {
+    let near = text.trim_start_matches([' ', '\t']);
+    let near = &near[..near.floor_char_boundary(256)];
+    let word = near.split(|c: char| c.is_whitespace() || matches!(c, '&' | ';' | '<' | '>')).next().unwrap_or_default();
+    let is_plain = !is_mixed_case(word) && !word.bytes().any(|b| b.is_ascii_digit());
+    word.len() < 6 || (is_plain && word.len() < 24)
 }
 
-/// Behind `Authorization:`: the word after the scheme, or the first word when there is no scheme.
+/// Small letters, and capitals elsewhere than at the start.
+fn is_mixed_case(word: &str) -> bool {
+    word.bytes().skip(1).any(|b| b.is_ascii_uppercase()) && word.bytes().any(|b| b.is_ascii_lowercase())
+}
+
+/// Schemes of `Authorization` that are shown; what follows one is the secret.
+const SCHEMES: [&str; 10] = ["bearer", "basic", "digest", "token", "apikey", "bot", "negotiate", "ntlm", "hawk", "jwt"];
+
+/// Behind `Authorization:`: the word after a known scheme; else the first word, and the next when it looks like a token.
 fn credentials(text: &str, value: Range<usize>) -> Range<usize> {
-    let scheme = &text[value.clone()];
-    let is_scheme =
-        !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphabetic()) && text[value.end..].starts_with(' ');
-    if is_scheme { value_after(text, value.end + 1, false) } else { value }
+    if !text[value.end..].starts_with(' ') {
+        return value;
+    }
+    let next = value_after(text, value.end + 1, false);
+    if SCHEMES.contains(&text[value.clone()].to_ascii_lowercase().as_str()) {
+        next
+    } else if is_token(&text[next.clone()]) {
+        value.start..next.end
+    } else {
+        value
+    }
 }
 
 /// Behind `Cookie:`: all pairs up to the last one that ends without a semicolon.
@@ -208,24 +248,30 @@ fn scheme_token(text: &str, at: usize) -> Option<Range<usize>> {
     let token = bytes.get(start..)?;
     let end = token.iter().take_while(|b| fits(b)).count();
     let token = text.get(start..start + end)?.trim_end_matches('.');
-    (encoded > 0 && is_token(token)).then(|| start..start + token.len())
+    let fits = if is_basic { is_user_and_password(token) } else { is_token(token) };
+    (encoded > 0 && fits).then(|| start..start + token.len())
+}
+
+/// Whether a word after `Basic` is the base64 of `user:password`.
+fn is_user_and_password(word: &str) -> bool {
+    let decoded = STANDARD_NO_PAD.decode(word.trim_end_matches('='));
+    decoded.is_ok_and(|bytes| bytes.contains(&b':'))
 }
 
 /// Whether a word after `Bearer` is a token and not the next word of a sentence.
 fn is_token(word: &str) -> bool {
     let core = word.trim_end_matches('=');
-    let is_mixed = core.bytes().skip(1).any(|b| b.is_ascii_uppercase()) && core.bytes().any(|b| b.is_ascii_lowercase());
-    core.len() >= 20 || (core.len() >= 4 && (is_mixed || core.bytes().any(|b| b.is_ascii_digit())))
+    core.len() >= 20 || (core.len() >= 4 && (is_mixed_case(core) || core.bytes().any(|b| b.is_ascii_digit())))
 }
 
 /// A JSON web token: three parts of base64, the first of which begins with `{"`.
 fn web_token(text: &str, at: usize) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
-    let is_inside = at.checked_sub(1).is_some_and(|n| bytes[n].is_ascii_alphanumeric());
+    let is_inside = at.checked_sub(1).is_some_and(|n| bytes[n].is_ascii_alphanumeric() || b"_-".contains(&bytes[n]));
     if is_inside || !text[at..].starts_with("eyJ") {
         return None;
     }
-    let fits = |b: &&u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'=');
+    let fits = |b: &&u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
     let length = bytes[at..].iter().take_while(fits).count();
     let token = text.get(at..at + length)?.trim_end_matches('.');
     (token.matches('.').count() >= 2 && token.len() >= 20).then(|| at..at + token.len())

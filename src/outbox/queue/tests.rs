@@ -1,3 +1,5 @@
+//! The queue on a store in memory: order, claims, leases, settlements, redrives.
+
 use super::standing::{BrokenTransition, Target};
 use super::*;
 use crate::name::ReceiverName;

@@ -312,3 +312,6 @@ async fn quarantine(tx: &mut SqliteConnection, batch: &[Item], committed: &mut C
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

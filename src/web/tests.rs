@@ -1,0 +1,1 @@
+//! Requests against a real store.
