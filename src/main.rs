@@ -1,7 +1,7 @@
 //! Entry: arguments, logging, runtime. Everything else is in the library.
 
 use clap::Parser as _;
-use matins::cli::logging::{self, Voice};
+use matins::cli::logging;
 use matins::cli::{self, Cli};
 use matins::config::environment;
 use std::process::ExitCode;
@@ -13,8 +13,9 @@ fn main() -> ExitCode {
     // Before anything makes a TLS client. It fails only when one was chosen already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let cli = Cli::parse();
-    let voice = if cli.is_service() { Voice::Service } else { Voice::Command };
-    logging::start(voice, environment("MATINS_LOG_FORMAT").as_deref(), environment("RUST_LOG").as_deref());
+    if let Some(voice) = cli.voice() {
+        logging::start(voice, environment("MATINS_LOG_FORMAT").as_deref(), environment("RUST_LOG").as_deref());
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build();
     match runtime {
         Ok(runtime) => runtime.block_on(cli::run(cli)),

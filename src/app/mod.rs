@@ -74,14 +74,30 @@ async fn run(path: &Path, loaded: crate::config::Loaded) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Starts the service for a caller in the same process, which stops it. `listener` takes the place of `http.listen`.
+///
+/// # Errors
+/// When the config is wrong, or something that the service needs can't be opened.
+pub async fn start(path: &Path, listener: TcpListener) -> anyhow::Result<Service> {
+    let loaded = compile::load(path)?;
+    let files = loaded.files.clone();
+    let store = Store::open(loaded.config.store.url.expose_secret()).await?;
+    Service::start(path.to_owned(), loaded, store, listener, files).await
+}
+
 /// The running service.
-struct Service {
+pub struct Service {
     stop: CancellationToken,
     tasks: JoinSet<()>,
-    store: Store,
+    shared: Arc<Shared>,
 }
 
 impl Service {
+    /// What its tasks share.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     async fn start(
         path: PathBuf,
         loaded: crate::config::Loaded,
@@ -134,18 +150,18 @@ impl Service {
         tasks.spawn(deliver(deliverer, stop.clone()));
         tasks.spawn(tick_all(shared.clone(), faults, stop.clone()));
         tasks.spawn(reload::run(path, files, shared.clone(), delivery, reloads, stop.clone()));
-        tasks.spawn(crate::web::serve(listener, shared, stop.clone()));
-        Ok(Self { stop, tasks, store })
+        tasks.spawn(crate::web::serve(listener, shared.clone(), stop.clone()));
+        Ok(Self { stop, tasks, shared })
     }
 
     /// Stops reading first, commits and acks what was read, lets messages in flight end.
-    async fn stop(mut self) {
+    pub async fn stop(mut self) {
         self.stop.cancel();
         let all = async { while self.tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(STOP_MAX, all).await.is_err() {
             warn!("not everything stopped in time; it is taken up at the next start");
         }
-        self.store.close().await;
+        self.shared.store.close().await;
     }
 }
 

@@ -1,9 +1,12 @@
 //! What can be typed: every command with its arguments. What a command does is in its own file.
 
+use super::demo::DemoOptions;
+use super::logging::Voice;
 use chrono::{DateTime, Utc};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Pages for money and compliance workflows, and a digest in the morning for everything else.
@@ -19,9 +22,12 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Whether this is the service itself, which logs more than a command does.
-    pub fn is_service(&self) -> bool {
-        matches!(self.command, Command::Serve(_))
+    /// How it logs on stderr: the service more than a command, and the demo not at all, because it has a file for that.
+    pub fn voice(&self) -> Option<Voice> {
+        if matches!(self.command, Command::Demo(_)) {
+            return None;
+        }
+        Some(if matches!(self.command, Command::Serve(_)) { Voice::Service } else { Voice::Command })
     }
 }
 
@@ -42,6 +48,8 @@ pub(super) enum Command {
     Serve(ConfigFile),
     /// Say what is wrong with a config, and what it will do.
     Check(CheckArgs),
+    /// Play a night on loopback: failures come in, and what people would hear of them is shown.
+    Demo(DemoArgs),
     /// Publish one event.
     Emit(Box<EmitArgs>),
     /// Run a command, report how it ended, keep its output and exit code.
@@ -86,6 +94,25 @@ pub(super) struct ConfigFile {
     /// The config file.
     #[arg(long, env = "MATINS_CONFIG", default_value = "config/matins.toml")]
     pub(super) config: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DemoArgs {
+    /// Stay up for so many seconds after the night was played; 0 is until Ctrl-C.
+    #[arg(long, value_name = "N")]
+    seconds: Option<u64>,
+    /// Where mails, config and log are written; a new folder for temporary files unless given.
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// Address of the service; the usual one, or any that is free, unless given.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+}
+
+impl From<DemoArgs> for DemoOptions {
+    fn from(args: DemoArgs) -> Self {
+        Self { seconds: args.seconds, folder: args.folder, listen: args.listen }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ pub mod check;
 mod client;
 pub mod config_schema;
 mod dead_letters;
+pub mod demo;
 mod digest;
 mod emit;
 mod exec;
@@ -25,6 +26,7 @@ pub use args::Cli;
 use crate::app;
 use crate::clock;
 use crate::config::{self, Config};
+use crate::digest::digest_samples;
 use crate::render::{self, Renderer};
 use args::{CheckArgs, Command, Service};
 use clap::CommandFactory as _;
@@ -76,6 +78,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Serve(args) => return Ok(app::serve(&args.config).await),
         Command::Check(args) => return Ok(check(&args)),
+        Command::Demo(args) => return Ok(demo::run(args.into()).await),
         Command::ConfigSchema => return Ok(config_schema::run(&mut io::stdout())),
         Command::Exec(args) => return exec::run(&service, args).await,
         Command::Emit(args) => emit::run(&service, *args).await?,
@@ -113,6 +116,7 @@ fn check(args: &CheckArgs) -> ExitCode {
 fn template_problems(config: &Config) -> Vec<String> {
     let overrides = config.templates_dir.as_deref().map(app::read_templates).unwrap_or_default();
     let (renderer, mut problems) = Renderer::new(&overrides);
-    problems.extend(renderer.check(&render::page_samples()));
+    let samples: Vec<_> = render::page_samples().into_iter().chain(digest_samples()).collect();
+    problems.extend(renderer.check(&samples));
     problems.iter().map(ToString::to_string).collect()
 }
