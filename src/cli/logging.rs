@@ -10,7 +10,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Libraries that see addresses with secrets in them, and how much they may say at most, whatever `RUST_LOG` asks for.
 const HUSHED: &[(&str, Level)] = &[
-    ("async_nats", Level::INFO),
+    ("async_nats", Level::WARN),
     ("axum", Level::INFO),
     ("h2", Level::WARN),
     ("hyper", Level::WARN),
@@ -26,7 +26,7 @@ const HUSHED: &[(&str, Level)] = &[
 pub enum Voice {
     /// The service: everything from INFO.
     Service,
-    /// A command, which speaks for itself: only from WARN.
+    /// A command, which says itself what did not work.
     Command,
 }
 
@@ -34,7 +34,7 @@ pub enum Voice {
 pub fn start(voice: Voice, format: Option<&str>, filter: Option<&str>) {
     let usual = match voice {
         Voice::Service => LevelFilter::INFO,
-        Voice::Command => LevelFilter::WARN,
+        Voice::Command => LevelFilter::ERROR,
     };
     let asked = EnvFilter::builder().with_default_directive(usual.into()).parse_lossy(filter.unwrap_or_default());
     let hushed = Targets::new().with_default(LevelFilter::TRACE).with_targets(HUSHED.iter().copied());

@@ -39,24 +39,61 @@ fn is_number(cell: &str) -> bool {
     !cell.is_empty() && cell.chars().all(|c| c.is_ascii_digit())
 }
 
-/// Shows one thing: a name and its value a line, longer values below their name.
+/// Fields that say what a thing is; they come first. What is long comes last.
+const FIRST: &[&str] = &[
+    "id",
+    "number",
+    "kind",
+    "digest",
+    "receiver",
+    "workflow",
+    "workflows",
+    "step",
+    "item",
+    "class",
+    "state",
+    "subject",
+    "reason",
+    "error_message",
+];
+const LAST: &[&str] = &["links", "headers", "payload", "raw", "counts", "view", "content"];
+
+/// Place of a field in a card; those of one place are in the order of their names.
+fn place(name: &str) -> usize {
+    let first = FIRST.iter().position(|f| *f == name);
+    let last = || LAST.iter().position(|l| *l == name).map(|at| FIRST.len() + 1 + at);
+    first.or_else(last).unwrap_or(FIRST.len())
+}
+
+/// Shows one thing: a name and its value a line, longer values below their name. What is absent or empty is left out.
 pub(super) fn card(thing: &Value) -> String {
     let Some(fields) = thing.as_object() else { return format!("{thing:#}\n") };
-    let width = fields.keys().map(|k| k.chars().count()).max().unwrap_or(0);
+    let mut fields: Vec<(&String, &Value)> = fields.iter().filter(|(_, value)| !is_empty(value)).collect();
+    fields.sort_by_key(|(name, _)| (place(name), *name));
+    let width = fields.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let mut out = String::new();
     for (name, value) in fields {
         let words = match value {
-            Value::Null => continue,
             Value::String(text) => lines_clean(text),
             Value::Array(items) if items.iter().all(Value::is_string) => lines_clean(&words_of(items)),
             Value::Array(_) | Value::Object(_) => lines_clean(&format!("{value:#}")),
-            Value::Bool(_) | Value::Number(_) => value.to_string(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
         };
         let indented = words.replace('\n', &format!("\n{}", " ".repeat(width + 2)));
         // Writing to a String can't fail.
         let _ = writeln!(out, "{name:width$}  {indented}");
     }
     out
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 fn words_of(items: &[Value]) -> String {
@@ -164,14 +201,16 @@ mod tests {
     }
 
     #[test]
-    fn a_card_leaves_out_what_is_absent() {
-        let shown = card(&json!({ "id": "1", "step": null, "workflows": ["pay", "payout"], "payload": { "a": 1 } }));
-        insta::assert_snapshot!(shown, @r#"
-        id         1
-        payload    {
-                     "a": 1
-                   }
-        workflows  pay, payout
+    fn a_card_begins_with_what_a_thing_is_and_leaves_out_what_is_absent() {
+        let thing = json!({ "attempt_count": 3, "id": "1", "step": null, "links": {}, "workflows": ["pay", "payout"], "payload": { "a": 1 }, "times": 2 });
+        insta::assert_snapshot!(card(&thing), @r#"
+        id             1
+        workflows      pay, payout
+        attempt_count  3
+        times          2
+        payload        {
+                         "a": 1
+                       }
         "#);
     }
 }

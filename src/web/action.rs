@@ -5,7 +5,7 @@ use super::error::ApiError;
 use super::guard::Caller;
 use super::input::{Ask, row};
 use super::list::{find_entry, find_letter, silence_row};
-use super::view::{DoneView, IncidentView, LetterView, SilenceView, TestView};
+use super::view::{DoneView, EntryView, IncidentView, LetterView, SilenceView, TestView};
 use crate::clock;
 use crate::incident::{Incident, IncidentId, IncidentState};
 use crate::live::Shared;
@@ -19,6 +19,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, oneshot};
+use tokio::time::timeout;
 use utoipa::ToSchema;
 
 /// Longest text that a person may give, in characters.
@@ -194,7 +195,7 @@ pub async fn reload(shared: State<Arc<Shared>>) -> Result<Json<DoneView>, ApiErr
         shared.reload.send(answer).await.map_err(|_| away())?;
         answered.await.map_err(|_| away())
     };
-    let read = tokio::time::timeout(RELOAD_WITHIN, asked).await.map_err(|_| away())??;
+    let read = timeout(RELOAD_WITHIN, asked).await.map_err(|_| away())??;
     read.map_err(ApiError::Refused)?;
     Ok(Json(DoneView { done: "reloaded" }))
 }
@@ -204,16 +205,27 @@ pub async fn reload(shared: State<Arc<Shared>>) -> Result<Json<DoneView>, ApiErr
     responses((status = 200, body = TestView), (status = 404)))]
 pub async fn test_receiver(shared: State<Arc<Shared>>, name: Path<String>) -> Result<Json<TestView>, ApiError> {
     let (id, number) = enqueue_test(&shared, &name.0).await?;
-    let began_at = clock::instant();
+    let entry = match timeout(TEST_WITHIN, settled(&shared, id)).await {
+        Ok(settled) => settled?,
+        // Still being tried.
+        Err(_) => look(&shared, id).await?,
+    };
+    let (state, attempts, last_error) = (entry.state, entry.attempts, entry.last_error);
+    Ok(Json(TestView { receiver: entry.receiver, state, number, attempts, last_error }))
+}
+
+async fn settled(shared: &Shared, id: EntryId) -> Result<EntryView, ApiError> {
     loop {
-        let entry = find_entry(&shared, id).await?;
-        let entry = entry.ok_or_else(|| ApiError::NotFound { what: "message", id: id.0.to_string() })?;
-        if entry.state != EntryState::Pending.as_str() || began_at.elapsed() >= TEST_WITHIN {
-            let (state, attempts, last_error) = (entry.state, entry.attempts, entry.last_error);
-            return Ok(Json(TestView { receiver: entry.receiver, state, number, attempts, last_error }));
+        let entry = look(shared, id).await?;
+        if entry.state != EntryState::Pending.as_str() {
+            return Ok(entry);
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
+}
+
+async fn look(shared: &Shared, id: EntryId) -> Result<EntryView, ApiError> {
+    find_entry(shared, id).await?.ok_or_else(|| ApiError::NotFound { what: "message", id: id.0.to_string() })
 }
 
 async fn enqueue_test(shared: &Shared, name: &str) -> Result<(EntryId, i64), ApiError> {

@@ -94,7 +94,8 @@ async fn play(
         told = story::tell(&mut world, options, &mut screen) => told,
         () = stop.cancelled() => screen.say("Stopping.").map_err(Into::into),
     };
-    world.close().await.and(told)
+    let closed = world.close().await;
+    told.and(closed)
 }
 
 /// What comes of `what`, unless it takes too long.

@@ -1,5 +1,6 @@
 //! A `nats-server` of the demo's own: found, started on a free port of loopback, gone with the demo.
 
+use super::wait_until;
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,6 @@ use tokio::process::{Child, Command};
 
 /// Names a server that is used before all others.
 const OVERRIDE: &str = "MATINS_NATS_SERVER";
-const START_MAX: Duration = Duration::from_secs(15);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// The server; killed when dropped.
@@ -20,9 +20,10 @@ pub struct NatsServer {
 }
 
 impl NatsServer {
-    /// Starts it with JetStream in `folder`.
+    /// Starts it with JetStream and log in `folder`, which is there.
     pub async fn start(folder: &Path) -> anyhow::Result<Self> {
-        let binary = find(std::env::var_os(OVERRIDE).map(PathBuf::from), std::env::var_os("PATH").as_deref())?;
+        let named = std::env::var_os(OVERRIDE).filter(|name| !name.is_empty());
+        let binary = find(named.map(PathBuf::from), std::env::var_os("PATH").as_deref())?;
         let log = folder.join("nats-server.log");
         let mut child = Command::new(&binary)
             .args(["-a", "127.0.0.1", "-p", "-1", "-js"])
@@ -41,24 +42,28 @@ impl NatsServer {
             .spawn()
             .with_context(|| format!("{} can't be started", binary.display()))?;
         let ports = folder.join(format!("nats-server_{}.ports", child.id().unwrap_or_default()));
-        let deadline = tokio::time::Instant::now() + START_MAX;
-        loop {
-            if let Some(url) = read_url(&ports) {
-                return Ok(Self { url, child });
-            }
-            if let Some(status) = child.try_wait()? {
-                bail!("nats-server ended at once ({status}); it said: {}", last_line(&log));
-            }
-            if tokio::time::Instant::now() > deadline {
-                bail!("nats-server did not start within {} s; see {}", START_MAX.as_secs(), log.display());
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
+        let started = wait_until(wait_for_url(&mut child, &ports)).await;
+        let url = started.with_context(|| format!("nats-server did not start; see {}", log.display()))?;
+        let url = url.with_context(|| format!("nats-server ended at once; it said: {}", last_line(&log)))?;
+        Ok(Self { url, child })
     }
 
     /// Ends it, and waits until it is gone.
     pub async fn stop(mut self) -> anyhow::Result<()> {
         Ok(self.child.kill().await?)
+    }
+}
+
+/// The address that the server writes down once it listens.
+async fn wait_for_url(child: &mut Child, ports: &Path) -> anyhow::Result<String> {
+    loop {
+        if let Some(url) = read_url(ports) {
+            return Ok(url);
+        }
+        if let Some(status) = child.try_wait()? {
+            bail!("{status}");
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 
@@ -107,7 +112,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         // A file where the folder of JetStream should be.
         std::fs::write(folder.path().join("jetstream"), "").unwrap();
-        let error = NatsServer::start(folder.path()).await.map(|_| ()).unwrap_err().to_string();
+        let error = NatsServer::start(folder.path()).await.map(|_| ()).unwrap_err();
+        let error = format!("{error:#}");
         assert!(error.contains("ended at once") && error.contains("it said:"), "{error}");
     }
 }

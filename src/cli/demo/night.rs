@@ -46,7 +46,8 @@ pub fn scenes(dawn: DateTime<Utc>) -> Vec<Scene> {
     let night = Night { start: dawn - TimeDelta::hours(9) };
     vec![
         night.evening(),
-        night.outage(),
+        night.first_order(),
+        night.other_orders(),
         night.flaky_api(),
         night.spent_quota(),
         night.refusal(),
@@ -100,24 +101,30 @@ impl Night {
         self.scene(0, "pipelines report their runs", runs.map(|(name, ok)| self.runs(name, 1, ok)).into())
     }
 
-    /// 503 until the tries are used up: 30 orders are retried in sight, then all 2,000 are given up.
-    fn outage(&self) -> Scene {
-        let failure = |order: i64, attempt: i64, seconds: i64| {
-            let item = format!("order-{}", 10_412 + order);
-            let fields = json!({
-                "step": "push-contact", "item": item, "downstream": "hubspot", "attempt": attempt, "max_attempts": 3,
-                "error": {"type": "HttpError", "http_status": 503, "message": "503 Service Unavailable: upstream connect error"},
-                "payload": {"order": item, "total": format!("{}.00", 400 + order % 90), "currency": "INR"},
-                "links": {"n8n run": format!("https://n8n.example.com/executions/{}", 88_100 + order)},
-            });
-            self.event("order-to-crm", &format!("{order}-{attempt}"), seconds, fields)
-        };
-        let mut messages = Vec::new();
-        for attempt in 1..=2 {
-            messages.extend((0..30).map(|order| failure(order, attempt, 11 * 60 + attempt * 20 + order)));
-        }
-        messages.extend((0..ORDERS).map(|order| failure(order, 3, 12 * 60 + 20 + order * 2)));
-        Scene { pages: 1, ..self.scene(11, "hubspot is down for 2,000 orders", messages) }
+    /// A try of an order at the step that fails all night.
+    fn order(&self, order: i64, attempt: i64, seconds: i64) -> Message {
+        let item = format!("order-{}", 10_412 + order);
+        let fields = json!({
+            "step": "push-contact", "item": item, "downstream": "hubspot", "attempt": attempt, "max_attempts": 3,
+            "error": {"type": "HttpError", "http_status": 503, "message": "503 Service Unavailable: upstream connect error"},
+            "payload": {"order": item, "total": format!("{}.00", 400 + order % 90), "currency": "INR"},
+            "links": {"n8n run": format!("https://n8n.example.com/executions/{}", 88_100 + order)},
+        });
+        self.event("order-to-crm", &format!("{order}-{attempt}"), seconds, fields)
+    }
+
+    /// 503 until the tries of the first order are used up.
+    fn first_order(&self) -> Scene {
+        let tries = |attempt: i64| (0..30).map(move |order| (order, attempt, 11 * 60 + attempt * 20 + order));
+        let tries = tries(1).chain(tries(2)).chain([(0, 3, 12 * 60 + 20)]);
+        let messages = tries.map(|(order, attempt, seconds)| self.order(order, attempt, seconds)).collect();
+        Scene { pages: 1, ..self.scene(11, "hubspot is down, one order is given up", messages) }
+    }
+
+    /// Then of all the others.
+    fn other_orders(&self) -> Scene {
+        let messages = (1..ORDERS).map(|order| self.order(order, 3, 12 * 60 + 20 + order * 2)).collect();
+        self.scene(13, "and 1,999 more orders, to 22:49", messages)
     }
 
     /// Time-outs that a second or third try gets over.
@@ -159,7 +166,7 @@ impl Night {
         let slow = (0..12).map(|lead| failure(lead, 429, "RateLimited", "429 Too Many Requests: slow down"));
         let spent =
             (9..18).map(|lead| failure(lead, 402, "PaymentRequired", "402 Payment Required: monthly credits used up"));
-        self.scene(130, "clearbit has no credits left for 9 leads", slow.chain(spent).collect())
+        self.scene(130, "clearbit is out of credits for 9 leads", slow.chain(spent).collect())
     }
 
     fn refusal(&self) -> Scene {
@@ -211,7 +218,7 @@ impl Night {
             body: r#"{"workflow": "invoice-sync", "item": "invoice-1042", "error": {"mess"#.to_owned(),
         };
         let messages = vec![self.event("invoice-sync", "1041", 371 * 60, fields), broken];
-        self.scene(371, "an invoice is malformed, a message cut off", messages)
+        self.scene(371, "a malformed invoice, a cut off message", messages)
     }
 
     fn morning(&self) -> Scene {
@@ -252,6 +259,12 @@ mod tests {
             let occurred_at = at(event["occurred_at"].as_str().unwrap());
             assert!(occurred_at <= dawn && occurred_at >= dawn - TimeDelta::hours(9), "{}", message.body);
         }
+    }
+
+    #[test]
+    fn titles_leave_room_for_a_bar() {
+        let scenes = scenes(at("2026-11-18T01:00:00Z"));
+        assert!(scenes.iter().all(|scene| scene.title.chars().count() <= 39));
     }
 
     #[test]

@@ -91,10 +91,9 @@ async fn show_paged(
         let workflow = incident.hits.first().map_or("", |hit| hit.workflow.as_str());
         let sentence = announcer.sentence(incident, incident.item_count(), now);
         screen.say(&format!("#{}  {workflow}: {sentence}", incident.told.page_number))?;
-    }
-    if let Some(url) = &heard.acknowledge_url {
-        screen.say("Acknowledge the newest: open this and press the button, or the link in its mail.")?;
-        screen.say(url)?;
+        if let Some(url) = heard.acknowledge.get(&format!("/ack/{}", incident.id.0)) {
+            screen.say(&format!("    acknowledge: {url}"))?;
+        }
     }
     Ok(())
 }
@@ -119,10 +118,9 @@ async fn show_waiting(world: &World, sums: &Sums, now: DateTime<Utc>, screen: &m
         screen
             .pair(&waiting.workflow, &format!("{}, owner {owner}", words::noun(waiting.open.unsigned_abs(), noun)))?;
     }
-    let healed = words::noun(sums.recoveries, "recovery");
-    screen
-        .pair("nobody's work", &format!("{} only logged, {healed}", words::noun(sums.warnings, "retried failure")))
-        .map_err(Into::into)
+    let (retried, healed) = (words::noun(sums.warnings, "retried failure"), grouped(sums.recoveries));
+    screen.pair("only logged", &format!("{retried}; {healed} items got through after all"))?;
+    Ok(())
 }
 
 async fn show_digest(world: &World, now: DateTime<Utc>, screen: &mut Screen<'_>) -> anyhow::Result<()> {
@@ -152,7 +150,8 @@ fn show_sums(world: &World, sums: &Sums, heard: &Heard, screen: &mut Screen<'_>)
     let (events, messages) = (words::noun(sums.events, "event"), grouped(heard.published as u64));
     screen.pair("events", &format!("{events} and {} unreadable = {messages} published", sums.unreadable))?;
     screen.pair("pages", &format!("{}, {} messages delivered on Slack and by mail", sums.pages, sums.delivered))?;
-    screen.pair("warnings", &format!("{}, {} healed", grouped(sums.warnings), grouped(sums.recoveries)))?;
+    screen.pair("warnings", &format!("{} retried failures, only logged", grouped(sums.warnings)))?;
+    screen.pair("recoveries", &grouped(sums.recoveries))?;
     screen.pair("dead letters", &format!("{} open", grouped(sums.open_letters)))?;
     screen.pair("digest", &file_url(&mails.join("daily-digest.html")))?;
     screen.pair("mails", &file_url(&mails))?;

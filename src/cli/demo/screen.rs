@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 /// Columns that are used at most.
 pub const COLUMNS: usize = 78;
-const BAR: usize = 20;
+const BAR: usize = 16;
 const INDENT: &str = "  ";
 
 /// How output is made.
@@ -55,7 +55,16 @@ impl<'a> Screen<'a> {
 
     /// A name and its value, in columns.
     pub fn pair(&mut self, name: &str, value: &str) -> io::Result<()> {
-        self.line(&[Piece::dim(format!("{name:<15}")), Piece::plain(value)])
+        self.line(&[Piece::dim(format!("{name:<18}")), Piece::plain(value)])
+    }
+
+    /// What is waited for; gone as soon as something comes, and not written where nobody watches.
+    pub fn wait(&mut self, what: &str) -> io::Result<()> {
+        if self.style.live {
+            self.line(&[Piece::dim(format!("… {what}"))])?;
+            self.is_open = true;
+        }
+        Ok(())
     }
 
     /// A bar that grows in place; only its last state is written where nobody watches.
@@ -66,7 +75,7 @@ impl<'a> Screen<'a> {
         let filled = (BAR * done).checked_div(all).unwrap_or(BAR);
         let bar = format!("{}{}", "█".repeat(filled), "░".repeat(BAR - filled));
         let count = format!(" {:>5} {}", grouped(done as u64), if all == 1 { "event" } else { "events" });
-        let line = [Piece::plain(format!("{title:<49}")), Piece::dim(bar), Piece::plain(count)];
+        let line = [Piece::plain(format!("{title:<47}")), Piece::dim(bar), Piece::plain(count)];
         self.line(&line)?;
         self.is_open = done < all;
         Ok(())
@@ -100,9 +109,8 @@ impl<'a> Screen<'a> {
 
     fn line(&mut self, pieces: &[Piece]) -> io::Result<()> {
         let start = if std::mem::take(&mut self.is_open) { "\x1b[1A\r\x1b[2K" } else { "" };
-        let indent = if pieces.is_empty() { "" } else { INDENT };
         let text: String = pieces.iter().map(|piece| paint(piece, self.style.colour)).collect();
-        writeln!(self.out, "{start}{indent}{}", text.trim_end_matches(' '))?;
+        writeln!(self.out, "{start}{}", format!("{INDENT}{text}").trim_end_matches(' '))?;
         self.out.flush()
     }
 }
@@ -168,7 +176,7 @@ mod tests {
         let lines = mrkdwn::lines("*one* two\n\nthree `four`", Screen::message_width());
         let text = shown(Style::default(), |screen| screen.message("Slack #oncall", "14:03:12", &lines));
         let widths: Vec<usize> = text.lines().map(|line| line.chars().count()).collect();
-        assert_eq!(widths, vec![COLUMNS - 2; 4], "{text}");
+        assert_eq!(widths, [COLUMNS - 2; 5], "{text}");
         assert!(!text.contains('\x1b'), "{text}");
     }
 
@@ -180,7 +188,7 @@ mod tests {
         };
         assert_eq!(shown(Style::default(), draw).lines().count(), 1);
         let live = shown(LIVE, draw);
-        assert!(live.contains("█████░░░") && live.contains("\x1b[1A") && live.trim_end().ends_with("2,000 events"));
+        assert!(live.contains("████░░░") && live.contains("\x1b[1A") && live.trim_end().ends_with("2,000 events"));
         assert!(!shown(COLOUR, draw).contains("\x1b[1A"));
     }
 }

@@ -12,6 +12,7 @@ use crate::ingest::jetstream;
 use crate::outbox::queue;
 use anyhow::Context as _;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Messages that are on their way to the stream at a time.
@@ -27,8 +28,8 @@ pub struct Heard {
     pub oncall: usize,
     /// Mails.
     pub mails: usize,
-    /// Where the newest page is acknowledged.
-    pub acknowledge_url: Option<String>,
+    /// Where pages are acknowledged, the newest link of each incident, by path.
+    pub acknowledge: BTreeMap<String, String>,
     /// Messages that were published.
     pub published: usize,
 }
@@ -52,6 +53,7 @@ pub async fn tell(world: &mut World, options: &DemoOptions, screen: &mut Screen<
         }
     }
     // One page has grown, and is told once more.
+    screen.wait("a page that has grown is told again, at most every 5 s here")?;
     hear(world, &mut heard, pages + 1, screen).await.context("no update on the page that grew")?;
     settle(world).await?;
     report::show(world, &heard, began_at, screen).await?;
@@ -106,7 +108,9 @@ fn show_slack(heard: &mut Heard, channel: &str, message: &Value, screen: &mut Sc
     if channel == "#oncall" {
         heard.oncall += 1;
         let acknowledge = lines.iter().flatten().find(|piece| piece.text == "Acknowledge");
-        heard.acknowledge_url = acknowledge.and_then(|p| p.look.link.clone()).or(heard.acknowledge_url.take());
+        if let Some(url) = acknowledge.and_then(|piece| url::Url::parse(piece.look.link.as_deref()?).ok()) {
+            heard.acknowledge.insert(url.path().to_owned(), url.into());
+        }
     }
     let now = clock::now().with_timezone(&ZONE).format("%H:%M:%S %Z").to_string();
     screen.message(&format!("Slack {channel}"), &now, &lines)?;
@@ -115,12 +119,18 @@ fn show_slack(heard: &mut Heard, channel: &str, message: &Value, screen: &mut Sc
 
 fn show_mail(world: &World, heard: &mut Heard, mail: &Mail, screen: &mut Screen<'_>) -> anyhow::Result<()> {
     heard.mails += 1;
-    let name = format!("{:02}-{}", heard.mails, mail.to.first().map_or("nobody", String::as_str));
+    let subject = mail::subject(&mail.raw);
+    let name = format!("{:02}-{}", heard.mails, file_name(&subject));
     mail::save(&mail.raw, &world.folder.join("mails"), &name)?;
-    let subject = [mrkdwn::Piece::plain(mail::subject(&mail.raw))];
-    let lines = mrkdwn::wrap(&subject, Screen::message_width());
+    let lines = mrkdwn::wrap(&[mrkdwn::Piece::plain(subject)], Screen::message_width());
     screen.message(&format!("Mail to {}", mail.to.join(", ")), &format!("{name}.html"), &lines)?;
     Ok(())
+}
+
+/// The first words of a subject, for a file system.
+fn file_name(subject: &str) -> String {
+    let words = subject.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.take(5).collect::<Vec<_>>().join("-").to_lowercase()
 }
 
 /// Waits until everything published is committed, and everything decided is delivered.
@@ -145,18 +155,29 @@ async fn stay(
     screen: &mut Screen<'_>,
 ) -> anyhow::Result<()> {
     let Some(seconds) = options.seconds else { return Ok(()) };
-    let until = (seconds > 0).then(|| tokio::time::Instant::now() + Duration::from_secs(seconds));
     report::show_addresses(world, seconds, screen)?;
+    let over = async {
+        match seconds {
+            0 => std::future::pending().await,
+            seconds => tokio::time::sleep(Duration::from_secs(seconds)).await,
+        }
+    };
+    let mut over = std::pin::pin!(over);
     loop {
-        let over = async {
-            match until {
-                Some(until) => tokio::time::sleep_until(until).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             arrival = world.inbox.next() => show(world, heard, arrival.context("the receivers are gone")?, screen)?,
-            () = over => return Ok(()),
+            () = &mut over => return Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_makes_a_file_name_without_a_path_in_it() {
+        assert_eq!(file_name("order-to-crm: 1 order has not [#1]"), "order-to-crm-1-order");
+        assert_eq!(file_name("../../etc/passwd"), "etc-passwd");
     }
 }

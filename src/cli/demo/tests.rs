@@ -10,8 +10,11 @@ fn install_tls() {
 async fn played(options: DemoOptions) -> String {
     install_tls();
     let mut out = Vec::new();
-    play(&options, Style::default(), &mut out, &CancellationToken::new()).await.unwrap();
-    String::from_utf8(out).unwrap()
+    let ended = play(&options, Style::default(), &mut out, &CancellationToken::new()).await;
+    let shown = String::from_utf8(out).unwrap();
+    let log = std::fs::read_to_string(options.folder.unwrap().join("matins.log")).unwrap();
+    assert!(ended.is_ok(), "{ended:?}\n{shown}\n{log}");
+    shown
 }
 
 fn count(text: &str, part: &str) -> usize {
@@ -24,10 +27,9 @@ async fn a_night_of_two_thousand_failures_is_two_pages_and_a_digest() {
     let listen = Some("127.0.0.1:0".parse().unwrap());
     let options = DemoOptions { seconds: Some(1), folder: Some(folder.path().to_owned()), listen };
     let shown = played(options).await;
-    println!("{shown}");
     assert_eq!(count(&shown, "╭─ Slack #oncall"), 3, "two pages, and one update on the first");
     assert_eq!(count(&shown, "│ Page: "), 2);
-    assert_eq!(count(&shown, "│ Update on #1: order-to-crm, now 2,000 orders"), 1);
+    assert_eq!(count(&shown, "│ Update on #1: order-to-crm, now 2,000 orders"), 2, "on Slack and by mail");
     assert_eq!(count(&shown, "╭─ Mail to oncall@example.com"), 3);
     assert!(shown.contains("2 pages out"));
     for name in
@@ -40,7 +42,7 @@ async fn a_night_of_two_thousand_failures_is_two_pages_and_a_digest() {
     let html = std::fs::read_to_string(folder.path().join("mails/daily-digest.html")).unwrap();
     assert!(html.contains("data:image/png;base64,") && !html.contains("cid:"), "a browser shows the plots");
     assert!(!shown.contains("rzp_demo_only") && !html.contains("rzp_demo_only"), "a token is never shown");
-    assert!(!folder.path().join("jetstream").exists(), "what only the demo needs is gone");
+    assert!(!folder.path().join("nats-server").exists(), "what only the demo needs is gone");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,11 +1,14 @@
 //! What can be typed: every command with its arguments. What a command does is in its own file.
 
+mod event;
+
+pub(super) use event::{EmitArgs, ExecArgs, Fallback};
+
 use super::demo::DemoOptions;
 use super::logging::Voice;
 use chrono::{DateTime, Utc};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -15,10 +18,10 @@ use std::path::PathBuf;
 pub struct Cli {
     /// Which service the command talks to.
     #[command(flatten)]
-    pub(super) service: Service,
+    pub(in crate::cli) service: Service,
     /// What to do.
     #[command(subcommand)]
-    pub(super) command: Command,
+    pub(in crate::cli) command: Command,
 }
 
 impl Cli {
@@ -33,17 +36,17 @@ impl Cli {
 
 /// The running service that a command talks to.
 #[derive(Clone, Debug, Args)]
-pub(super) struct Service {
+pub(in crate::cli) struct Service {
     /// Address of the running service.
     #[arg(long, env = "MATINS_URL", default_value = "http://127.0.0.1:8420", global = true, hide_env_values = true)]
-    pub(super) url: String,
+    pub(in crate::cli) url: String,
     /// Token for its API.
     #[arg(long, env = "MATINS_TOKEN", global = true, hide_env_values = true)]
-    pub(super) token: Option<String>,
+    pub(in crate::cli) token: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Command {
+pub(in crate::cli) enum Command {
     /// Run the service.
     Serve(ConfigFile),
     /// Say what is wrong with a config, and what it will do.
@@ -90,14 +93,14 @@ pub(super) enum Command {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct ConfigFile {
+pub(in crate::cli) struct ConfigFile {
     /// The config file.
     #[arg(long, env = "MATINS_CONFIG", default_value = "config/matins.toml")]
-    pub(super) config: PathBuf,
+    pub(in crate::cli) config: PathBuf,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct DemoArgs {
+pub(in crate::cli) struct DemoArgs {
     /// Stay up for so many seconds after the night was played; 0 is until Ctrl-C.
     #[arg(long, value_name = "N")]
     seconds: Option<u64>,
@@ -116,156 +119,52 @@ impl From<DemoArgs> for DemoOptions {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct CheckArgs {
+pub(in crate::cli) struct CheckArgs {
     #[command(flatten)]
-    pub(super) config: ConfigFile,
+    pub(in crate::cli) config: ConfigFile,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct HealthArgs {
+pub(in crate::cli) struct HealthArgs {
     /// Find the address in this config instead of --url.
     #[arg(long)]
-    pub(super) config: Option<PathBuf>,
+    pub(in crate::cli) config: Option<PathBuf>,
     /// Also ask whether it takes events in.
     #[arg(long)]
-    pub(super) ready: bool,
-}
-
-/// Where an event goes when the service is away.
-#[derive(Clone, Debug, Args)]
-pub(super) struct Fallback {
-    /// Config whose NATS is used when the service is away.
-    #[arg(long, env = "MATINS_CONFIG")]
-    pub(super) config: Option<PathBuf>,
-    /// NATS server that is used when the service is away and no config is given.
-    #[arg(long, env = "MATINS_NATS_URL", default_value = "nats://127.0.0.1:4222", hide_env_values = true)]
-    pub(super) nats: String,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct EmitArgs {
-    /// The pipeline.
-    #[arg(long)]
-    pub(super) workflow: String,
-    /// failure, recovery, outcome, heartbeat, resolution or breaker.
-    #[arg(long = "type", value_name = "TYPE")]
-    pub(super) event_type: Option<String>,
-    /// Kind of fault; inferred when it is not given.
-    #[arg(long)]
-    pub(super) class: Option<String>,
-    /// retrying, dead_lettered, failed or skipped.
-    #[arg(long)]
-    pub(super) disposition: Option<String>,
-    /// Step that failed.
-    #[arg(long)]
-    pub(super) step: Option<String>,
-    /// Business key of what failed, such as invoice-1041.
-    #[arg(long)]
-    pub(super) item: Option<String>,
-    /// What went wrong, in words.
-    #[arg(long)]
-    pub(super) message: Option<String>,
-    /// Type of the error.
-    #[arg(long)]
-    pub(super) error_type: Option<String>,
-    /// Code of the error.
-    #[arg(long)]
-    pub(super) code: Option<String>,
-    /// HTTP status of the answer.
-    #[arg(long)]
-    pub(super) http_status: Option<u16>,
-    /// Dependency that failed.
-    #[arg(long)]
-    pub(super) downstream: Option<String>,
-    /// Which try this was, from 1.
-    #[arg(long)]
-    pub(super) attempt: Option<u32>,
-    /// Tries that there are.
-    #[arg(long)]
-    pub(super) max_attempts: Option<u32>,
-    /// The pipeline's own run.
-    #[arg(long)]
-    pub(super) run_id: Option<String>,
-    /// Idempotency key; a random one unless given.
-    #[arg(long)]
-    pub(super) id: Option<String>,
-    /// When it happened, RFC 3339 or Unix time; now unless given.
-    #[arg(long)]
-    pub(super) at: Option<String>,
-    /// Good runs, of an outcome.
-    #[arg(long)]
-    pub(super) ok: Option<u64>,
-    /// Failed runs, of an outcome.
-    #[arg(long)]
-    pub(super) failed: Option<u64>,
-    /// ok, degraded or unhealthy, of a heartbeat.
-    #[arg(long)]
-    pub(super) status: Option<String>,
-    /// What was done, of a resolution.
-    #[arg(long)]
-    pub(super) note: Option<String>,
-    /// For routing; may be given several times.
-    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = pair)]
-    pub(super) labels: Vec<(String, String)>,
-    /// Shown in pages and digests; may be given several times.
-    #[arg(long = "link", value_name = "NAME=URL", value_parser = pair)]
-    pub(super) links: Vec<(String, String)>,
-    #[command(flatten)]
-    pub(super) fallback: Fallback,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct ExecArgs {
-    /// The pipeline.
-    #[arg(long)]
-    pub(super) workflow: String,
-    /// Business key of what is worked on; a failure is then kept as a dead letter.
-    #[arg(long)]
-    pub(super) item: Option<String>,
-    /// Step of the pipeline.
-    #[arg(long)]
-    pub(super) step: Option<String>,
-    /// Kind of fault when it fails; inferred when it is not given.
-    #[arg(long)]
-    pub(super) class: Option<String>,
-    #[command(flatten)]
-    pub(super) fallback: Fallback,
-    /// Command and arguments.
-    #[arg(last = true, required = true, value_name = "CMD")]
-    pub(super) command: Vec<OsString>,
+    pub(in crate::cli) ready: bool,
 }
 
 /// How a list is shown.
 #[derive(Debug, Args)]
-pub(super) struct ListArgs {
+pub(in crate::cli) struct ListArgs {
     /// All of it, as a JSON array.
     #[arg(long)]
-    pub(super) json: bool,
+    pub(in crate::cli) json: bool,
     /// Rows at most; newest first.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(super) limit: u32,
+    pub(in crate::cli) limit: u32,
 }
 
 /// Which one is shown.
 #[derive(Debug, Args)]
-pub(super) struct ShowArgs {
+pub(in crate::cli) struct ShowArgs {
     /// Its id.
-    pub(super) id: String,
+    pub(in crate::cli) id: String,
     /// As JSON.
     #[arg(long)]
-    pub(super) json: bool,
+    pub(in crate::cli) json: bool,
 }
 
 /// Who acts.
 #[derive(Debug, Args)]
-pub(super) struct Person {
+pub(in crate::cli) struct Person {
     /// Your name, as others will read it.
     #[arg(long, env = "USER", hide_env = true)]
-    pub(super) by: Option<String>,
+    pub(in crate::cli) by: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum DeadLetters {
+pub(in crate::cli) enum DeadLetters {
     /// Newest first.
     List {
         #[command(flatten)]
@@ -298,7 +197,7 @@ pub(super) enum DeadLetters {
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Incidents {
+pub(in crate::cli) enum Incidents {
     /// Newest first.
     List(ListArgs),
     /// One of them, whole.
@@ -320,7 +219,7 @@ pub(super) enum Incidents {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum PreviewFormat {
+pub(in crate::cli) enum PreviewFormat {
     /// The text part of the mail.
     Text,
     /// The HTML part of the mail.
@@ -332,7 +231,7 @@ pub(super) enum PreviewFormat {
 }
 
 impl PreviewFormat {
-    pub(super) fn as_str(self) -> &'static str {
+    pub(in crate::cli) fn as_str(self) -> &'static str {
         match self {
             Self::Text => "text",
             Self::Html => "html",
@@ -343,7 +242,7 @@ impl PreviewFormat {
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Digest {
+pub(in crate::cli) enum Digest {
     /// What one would say now; nothing is sent.
     Preview {
         /// Name of the digest.
@@ -371,7 +270,7 @@ pub(super) enum Digest {
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Silences {
+pub(in crate::cli) enum Silences {
     /// Make one.
     Add {
         /// What it hides, such as workflow=staging-* or label.team=ops; all must match.
@@ -402,7 +301,7 @@ pub(super) enum Silences {
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Quarantine {
+pub(in crate::cli) enum Quarantine {
     /// Newest first.
     List(ListArgs),
     /// One of them, with its bytes.
@@ -410,7 +309,7 @@ pub(super) enum Quarantine {
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Outbox {
+pub(in crate::cli) enum Outbox {
     /// Newest first.
     List(ListArgs),
     /// One of them, with what is sent.
@@ -418,7 +317,7 @@ pub(super) enum Outbox {
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Receivers {
+pub(in crate::cli) enum Receivers {
     /// Send one a test message and wait for what becomes of it.
     Test {
         /// Its name in config.
@@ -427,7 +326,7 @@ pub(super) enum Receivers {
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Templates {
+pub(in crate::cli) enum Templates {
     /// Write the built-in templates into a folder, to change them there.
     Export {
         /// The folder.
