@@ -174,9 +174,8 @@ pub fn show_addresses(world: &World, seconds: u64, screen: &mut Screen<'_>) -> a
     screen.pair("API", &format!("http://{}/api/v1/incidents", world.http))?;
     screen.pair("health", &format!("http://{}/healthz", world.http))?;
     screen.pair("NATS", &world.nats_url)?;
-    screen.pair(
-        "fail yourself",
-        &format!("nats --server {} pub failures.payout-reconcile '{{\"item\": \"payout-7\"}}'", world.nats_url),
-    )?;
+    let at = format!("--url http://{}", world.http);
+    screen.pair("look", &format!("matins incidents list {at}"))?;
+    screen.pair("fail yourself", &format!("matins emit {at} --workflow payout-reconcile --item payout-7"))?;
     Ok(())
 }

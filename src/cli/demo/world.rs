@@ -22,6 +22,7 @@ use tokio::net::TcpListener;
 const USUAL: &str = "127.0.0.1:8420";
 /// What the server keeps; gone with it.
 const SERVER: &str = "nats-server";
+const DATABASE: &str = "matins.db";
 const TEMPLATE: &str = include_str!("matins.toml");
 
 /// What runs.
@@ -101,6 +102,9 @@ fn make_folder(options: &DemoOptions) -> anyhow::Result<PathBuf> {
         let now = clock::now().format("%Y%m%d-%H%M%S");
         std::env::temp_dir().join(format!("matins-demo-{now}-{}", std::process::id()))
     });
+    let folder = std::path::absolute(folder)?;
+    // The events of the night would be known already.
+    anyhow::ensure!(!folder.join(DATABASE).exists(), "{} holds a demo that was played; name another", folder.display());
     let mails = folder.join("mails");
     fs::create_dir_all(&mails).with_context(|| format!("{} can't be made", mails.display()))?;
     Ok(folder)
@@ -125,7 +129,7 @@ async fn listen(options: &DemoOptions) -> anyhow::Result<TcpListener> {
 }
 
 fn config_text(folder: &Path, nats: &str, http: SocketAddr, inbox: &Inbox, now: DateTime<Utc>) -> String {
-    let store = format!("sqlite://{}/matins.db", folder.display()).replace("${", "$${");
+    let store = format!("sqlite://{}/{DATABASE}", folder.display()).replace("${", "$${");
     TEMPLATE
         .replace("\"@STORE@\"", &toml::Value::String(store).to_string())
         .replace("@NATS@", nats)
@@ -160,6 +164,15 @@ mod tests {
         assert!(!text.split('@').any(is_place), "a place was not filled in:\n{text}");
         assert_eq!(loaded.config.workflows.iter().count(), 9);
         assert_eq!(loaded.config.workflows.iter().filter(|w| w.domain.is_protected()).count(), 4);
+    }
+
+    #[test]
+    fn a_folder_that_holds_a_demo_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = DemoOptions { folder: Some(folder.path().to_owned()), ..DemoOptions::default() };
+        assert!(make_folder(&options).is_ok());
+        fs::write(folder.path().join(DATABASE), "").unwrap();
+        assert!(make_folder(&options).unwrap_err().to_string().contains("name another"));
     }
 
     #[test]
