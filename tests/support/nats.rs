@@ -32,6 +32,16 @@ impl Nats {
         }
     }
 
+    /// Stops it from answering without closing a line, until `thaw`.
+    pub fn freeze(&self) {
+        super::signal(self.child.as_ref().unwrap().id(), "STOP");
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self) {
+        super::signal(self.child.as_ref().unwrap().id(), "CONT");
+    }
+
     /// Starts it again at the same address, with what it had stored.
     pub async fn restart(&mut self) {
         self.kill();

@@ -64,6 +64,32 @@ pub struct Message {
     pub accepted: bool,
 }
 
+impl Message {
+    /// All that is shown, and the text for notifications.
+    pub fn words(&self) -> String {
+        let mut words = Vec::new();
+        collect(&self.body, &mut words);
+        words.join("\n")
+    }
+
+    /// The notification number: `#N`.
+    pub fn number(&self) -> Option<i64> {
+        let words = self.words();
+        let numbers = words.split('#').skip(1).map(|rest| rest.chars().take_while(char::is_ascii_digit));
+        numbers.map(Iterator::collect::<String>).find_map(|digits| digits.parse().ok())
+    }
+}
+
+/// Every text of a body, and no names of fields.
+fn collect(value: &Value, words: &mut Vec<String>) {
+    match value {
+        Value::String(text) => words.push(text.clone()),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, words)),
+        Value::Object(fields) => fields.values().for_each(|field| collect(field, words)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 #[derive(Default)]
 struct State {
     messages: Vec<Message>,
@@ -118,6 +144,11 @@ impl Slack {
 
     pub fn messages(&self, path: &str) -> Vec<Message> {
         self.state.lock().unwrap().messages.iter().filter(|m| m.path == path).cloned().collect()
+    }
+
+    /// Everything that came, whatever the path.
+    pub fn everything(&self) -> Vec<Message> {
+        self.state.lock().unwrap().messages.clone()
     }
 
     pub fn accepted(&self, path: &str) -> Vec<Message> {

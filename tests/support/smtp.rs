@@ -115,6 +115,11 @@ impl Smtp {
         self.state.lock().unwrap().mails.iter().filter(|m| m.to.iter().any(|t| t == to)).cloned().collect()
     }
 
+    /// Every mail that was taken.
+    pub fn everything(&self) -> Vec<Mail> {
+        self.state.lock().unwrap().mails.clone()
+    }
+
     /// How often a stage was reached.
     pub fn tries(&self, stage: Stage) -> usize {
         self.state.lock().unwrap().tries.iter().filter(|s| **s == stage).count()
