@@ -7,6 +7,7 @@ use crate::deliver::Channel;
 use crate::digest::compose;
 use crate::digest::plan::Window;
 use crate::live::Live;
+use crate::outbox::queue;
 use crate::render::Content;
 use crate::store::{Store, StoreError, ledger};
 use chrono::{DateTime, Utc};
@@ -58,7 +59,8 @@ pub async fn preview(
     };
     let window = preview_window(store, live, target, end, now).await?;
     let occasion = Occasion { window, due_at: window.end_at, late: None, incomplete: None };
-    let input = read_input(store, live, target, &occasion).await?;
+    let mut input = read_input(store, live, target, &occasion).await?;
+    input.number = queue::peek_number(store.reader()).await?;
     Ok(render(live, target, &compose(&input), input.number, channel))
 }
 

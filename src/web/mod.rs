@@ -10,6 +10,7 @@ mod health;
 mod input;
 mod list;
 mod openapi;
+mod place;
 mod publish;
 mod silence;
 #[cfg(test)]
@@ -41,6 +42,7 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .route("/metrics", get(health::metrics))
         .route("/ack/{incident}", get(ack::show).post(ack::press))
         .nest("/api/v1", api())
+        .merge(place::places())
         .fallback(|| async { ApiError::NoSuchAddress })
         .method_not_allowed_fallback(|| async { ApiError::Method })
         .layer(DefaultBodyLimit::max(input::BODY_MAX))

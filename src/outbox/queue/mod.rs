@@ -5,7 +5,9 @@ mod mailbox;
 mod read;
 pub mod standing;
 
-pub use read::{Admit, PendingCounts, earliest_due, find, list, next_due, overdue, pending_counts, waiting_receivers};
+pub use read::{
+    Admit, PendingCounts, earliest_due, find, list, next_due, overdue, peek_number, pending_counts, waiting_receivers,
+};
 
 use super::entry::{Entry, EntryId, NewEntry, State};
 use super::policy::{self, Settlement};

@@ -119,6 +119,15 @@ pub async fn find(reader: &SqlitePool, id: EntryId) -> Result<Option<Entry>, Sto
     row.as_ref().map(read_entry).transpose()
 }
 
+/// The notification number that the next message will have, without taking it.
+///
+/// # Errors
+/// When the database refuses.
+pub async fn peek_number(reader: &SqlitePool) -> Result<i64, StoreError> {
+    let sql = "SELECT CAST(value AS INTEGER) FROM settings WHERE name = 'next_number'";
+    Ok(sqlx::query(sql).fetch_one(reader).await?.try_get(0)?)
+}
+
 fn read_summary(row: &SqliteRow) -> Result<EntrySummary, StoreError> {
     Ok(EntrySummary {
         id: EntryId(row.try_get("id")?),
