@@ -2,13 +2,14 @@
 //! whether it works. One task reads and decodes while another commits; while one batch commits, the next grows.
 
 use super::commit::{Committed, Intake, Item, Progress, Redelivered};
-use super::jetstream::{self, Source};
+use super::jetstream;
 use super::{DecodeOutcome, Inbound, Reader};
 use crate::clock;
 use crate::config::NatsSettings;
 use crate::ingest::page::Pager;
 use crate::route::Policy;
 use crate::store::intake::QuarantineRow;
+use crate::store::{Store, stats};
 use async_nats::Client;
 use async_nats::connection::State;
 use async_nats::jetstream::Message;
@@ -80,6 +81,13 @@ struct Batch {
     rules: Rules,
 }
 
+/// What is read: which life of the stream, and up to where it was read before.
+struct Reading {
+    messages: Stream,
+    stream_made_at: DateTime<Utc>,
+    read_until: i64,
+}
+
 /// Why reading ended.
 #[derive(Debug)]
 enum Ended {
@@ -95,11 +103,14 @@ impl Consumer {
         let consumer = Arc::new(self);
         let (batches, inbox) = mpsc::channel(1);
         let (lost, mut lost_acks) = mpsc::channel(1);
+        let store = intake.store().clone();
         let committer = tokio::spawn(commit_all(consumer.clone(), intake, inbox, lost));
         let mut wait = BACK_OFF.0;
         loop {
             let began_at = clock::instant();
-            match consumer.read_until_lost(&batches, &mut lost_acks, &stop).await {
+            // What was said of acks before concerns what is built anew now.
+            while lost_acks.try_recv().is_ok() {}
+            match consumer.read_until_lost(&store, &batches, &mut lost_acks, &stop).await {
                 Ended::Stopped => break,
                 Ended::Lost(why) => consumer.not_ready(&why),
             }
@@ -143,6 +154,7 @@ impl Consumer {
 
     async fn read_until_lost(
         &self,
+        store: &Store,
         batches: &mpsc::Sender<Batch>,
         lost_acks: &mut mpsc::Receiver<String>,
         stop: &CancellationToken,
@@ -151,10 +163,10 @@ impl Consumer {
             return Ended::Lost(format!("waiting for NATS at {}", self.settings.urls.join(", ")));
         }
         let opened = tokio::select! {
-            opened = self.open() => opened,
+            opened = self.open(store) => opened,
             () = stop.cancelled() => return Ended::Stopped,
         };
-        let (source, mut messages) = match opened {
+        let mut reading = match opened {
             Ok(opened) => opened,
             Err(why) => return Ended::Lost(why),
         };
@@ -168,16 +180,16 @@ impl Consumer {
                 () = stop.cancelled() => {
                     if !batch.is_empty() {
                         // What was read is committed and acked before the process ends.
-                        let _ = batches.send(self.decode(batch, source.stream_made_at)).await;
+                        let _ = batches.send(self.decode(batch, &reading)).await;
                     }
                     return Ended::Stopped;
                 }
                 Some(why) = lost_acks.recv() => return Ended::Lost(why),
                 permit = batches.reserve(), if !batch.is_empty() => match permit {
-                    Ok(permit) => permit.send(self.decode(std::mem::take(&mut batch), source.stream_made_at)),
+                    Ok(permit) => permit.send(self.decode(std::mem::take(&mut batch), &reading)),
                     Err(_) => return Ended::Stopped,
                 },
-                next = messages.next(), if batch.len() < BATCH_MAX => match next {
+                next = reading.messages.next(), if batch.len() < BATCH_MAX => match next {
                     Some(Ok(message)) => {
                         missed = 0;
                         batch.push(message);
@@ -194,7 +206,7 @@ impl Consumer {
         }
     }
 
-    async fn open(&self) -> Result<(Source, Stream), String> {
+    async fn open(&self, store: &Store) -> Result<Reading, String> {
         let source = jetstream::open(&self.client, &self.settings).await.map_err(|e| e.to_string())?;
         let messages = source
             .consumer
@@ -205,28 +217,34 @@ impl Consumer {
             .messages()
             .await
             .map_err(|e| e.to_string())?;
-        Ok((source, messages))
+        let stream_made_at = source.stream_made_at;
+        let read_until = stats::reached(store.reader(), &self.settings.stream, stream_made_at).await;
+        Ok(Reading { messages, stream_made_at, read_until: read_until.map_err(|e| e.to_string())? })
     }
 
-    fn decode(&self, messages: Vec<Message>, stream_made_at: DateTime<Utc>) -> Batch {
+    fn decode(&self, messages: Vec<Message>, reading: &Reading) -> Batch {
         let rules = self.listener.rules();
         let mut progress = Progress {
             stream: self.settings.stream.clone(),
-            stream_made_at,
+            stream_made_at: reading.stream_made_at,
             sequence: 0,
             arrival_at: DateTime::UNIX_EPOCH,
         };
         // A stream that was deleted and made again counts from one: its messages are other ones.
-        let incarnation = format!("{}@{}", progress.stream, stream_made_at.timestamp_millis());
-        let items = messages.iter().map(|m| decode_one(&rules.reader, m, &incarnation, &mut progress)).collect();
+        let incarnation = format!("{}@{}", progress.stream, reading.stream_made_at.timestamp_millis());
+        let decode = |m| decode_one(&rules.reader, m, &incarnation, reading.read_until, &mut progress);
+        let items = messages.iter().map(decode).collect();
         Batch { items, messages, progress, rules }
     }
 }
 
-fn decode_one(reader: &Reader, message: &Message, incarnation: &str, progress: &mut Progress) -> Item {
+fn decode_one(reader: &Reader, message: &Message, incarnation: &str, read_until: i64, progress: &mut Progress) -> Item {
     let place = message.info().ok();
     let (sequence, received_at, redelivered) = match &place {
-        Some(info) => (info.stream_sequence, info.published, info.delivered > 1),
+        Some(info) => {
+            let is_old = info.delivered > 1 || info.stream_sequence.cast_signed() <= read_until;
+            (info.stream_sequence, info.published, is_old)
+        }
         // Without its place there is nothing better than now; such a message can't be acked either.
         None => (0, clock::now(), false),
     };

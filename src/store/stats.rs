@@ -1,6 +1,6 @@
 //! What the service counts of itself, and the messages in quarantine, read. Writing them is `intake`'s.
 
-use super::{StoreError, from_ms};
+use super::{StoreError, from_ms, to_ms};
 use chrono::{DateTime, Utc};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqlitePool};
@@ -33,6 +33,19 @@ pub async fn totals(pool: &SqlitePool) -> Result<Totals, StoreError> {
         quarantined: value("quarantined"),
         watermark: watermark.map(from_ms),
     })
+}
+
+/// Up to where this life of a stream was read; 0 when it is new.
+///
+/// # Errors
+/// When the database refuses.
+pub async fn reached(pool: &SqlitePool, stream: &str, made_at: DateTime<Utc>) -> Result<i64, StoreError> {
+    let row: Option<(i64,)> = sqlx::query_as("SELECT last_sequence FROM streams WHERE name = ? AND stream_made_at = ?")
+        .bind(stream)
+        .bind(to_ms(made_at))
+        .fetch_optional(pool)
+        .await?;
+    Ok(row.map_or(0, |(sequence,)| sequence))
 }
 
 /// A message in quarantine.

@@ -34,18 +34,18 @@ pub struct Progress {
 /// One message of a batch.
 #[derive(Debug)]
 pub enum Item {
-    /// A readable one, and whether JetStream delivered it before.
+    /// A readable one, and whether it may have been read before.
     Event(Box<Decoded>, Redelivered),
     /// An unreadable one.
     Unreadable(QuarantineRow),
 }
 
-/// Whether JetStream delivered a message before.
+/// Whether a message may have been read before: JetStream says so, or a consumer made anew begins from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redelivered {
-    /// It did: being stored already is no news.
+    /// It may: being stored already is no news.
     Yes,
-    /// It did not: an event stored already was published twice.
+    /// It was not: an event stored already was published twice.
     No,
 }
 
@@ -92,6 +92,11 @@ impl Intake {
     /// Nothing is read before the first batch.
     pub fn new(store: Store) -> Self {
         Self { store, interned: Interned::default(), next_seq: None }
+    }
+
+    /// Where it commits to.
+    pub fn store(&self) -> &Store {
+        &self.store
     }
 
     /// Commits a batch. After an error nothing of it is stored, and the same batch can be tried again.
