@@ -95,7 +95,7 @@ async fn slots_missed_while_away_are_one_late_digest_and_the_next_window_joins_i
     for nth in 1..=2 {
         app.fail(&failure("report", &nth.to_string(), "no such column")).await;
         app.stored(nth).await;
-        be_away(&mut app, 3).await;
+        be_away(&mut app, 10).await;
         app.start().await;
         app.expect_slack("/ops", usize::try_from(nth).unwrap()).await;
     }
