@@ -312,6 +312,8 @@ fn since(sample: &Event) -> DateTime<Utc> {
 fn next_escalation(incident: &Incident, now: DateTime<Utc>) -> Option<NextEscalation> {
     let step = incident.terms.escalate.get(incident.told.escalated_count)?;
     let passed = (now - incident.opened_at).to_std().unwrap_or_default();
+    // The moments between a failure and its page don't make 30 minutes 29.
+    let passed = if passed < Duration::from_secs(30) { Duration::ZERO } else { passed };
     Some(NextEscalation {
         to: step.to.iter().map(ToString::to_string).collect(),
         after: step.after.saturating_sub(passed),

@@ -18,6 +18,7 @@ use crate::ingest::jetstream;
 use crate::live::{Keys, Shared};
 use crate::metrics::Metrics;
 use crate::store::{Store, settings, silences};
+use crate::web;
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use fault_log::FaultLog;
@@ -150,7 +151,7 @@ impl Service {
         tasks.spawn(deliver(deliverer, stop.clone()));
         tasks.spawn(tick_all(shared.clone(), faults, stop.clone()));
         tasks.spawn(reload::run(path, files, shared.clone(), delivery, reloads, stop.clone()));
-        tasks.spawn(crate::web::serve(listener, shared.clone(), stop.clone()));
+        tasks.spawn(web::serve(listener, shared.clone(), stop.clone()));
         Ok(Self { stop, tasks, shared })
     }
 
@@ -194,7 +195,7 @@ fn observe(metrics: Arc<Metrics>, nats: async_nats::Client) -> Observe {
             return;
         }
         let workflow = entry.workflow.as_ref().map_or("-", |w| w.as_str());
-        let subject = format!("matins.notify.{}.{}", entry.kind.as_str(), subject_token(workflow));
+        let subject = format!("matins.notify.{}.{}", entry.kind.as_str(), web::subject_token(workflow));
         let body = entry.view.to_string();
         let nats = nats.clone();
         tokio::spawn(async move {
@@ -203,11 +204,4 @@ fn observe(metrics: Arc<Metrics>, nats: async_nats::Client) -> Observe {
             }
         });
     })
-}
-
-/// A name as one token of a subject: what NATS gives a meaning to becomes `_`.
-pub fn subject_token(name: &str) -> String {
-    let token: String =
-        name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' }).collect();
-    if token.is_empty() { "_".to_owned() } else { token }
 }

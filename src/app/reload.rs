@@ -7,6 +7,7 @@ use crate::live::{Live, Shared};
 use crate::outbox::queue;
 use crate::render::OperatorFacts;
 use crate::store::{StoreError, silences};
+use crate::web;
 use notify::{RecursiveMode, Watcher as _};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -127,6 +128,8 @@ impl Reloader {
         let version = live.config.version.clone();
         self.delivery.send_replace(Arc::new(DeliverySettings::from(&*live.config)));
         self.shared.live.store(Arc::new(live));
+        // One that a person added while this config was compiled is not in it yet.
+        web::refresh_silences(&self.shared, clock::now()).await?;
         Ok(version)
     }
 

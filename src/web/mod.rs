@@ -19,7 +19,7 @@ mod view;
 
 pub use action::refresh_silences;
 pub use error::{ApiError, BadEvent, ErrorView};
-pub use publish::subject_of;
+pub use publish::{subject_of, subject_token};
 
 use crate::live::Shared;
 use axum::Router;

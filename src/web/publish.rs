@@ -131,10 +131,16 @@ fn id_of(payload: &[u8]) -> Option<String> {
     value.get("id")?.as_str().map(str::to_owned)
 }
 
+/// A name as one token of a subject: what NATS gives a meaning to becomes `_`.
+pub fn subject_token(name: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+    let token: String = name.chars().take(TOKEN_MAX).map(safe).collect();
+    if token.is_empty() { "_".to_owned() } else { token }
+}
+
 /// A subject of the stream for a workflow: `failures.>` becomes `failures.<workflow>`.
 pub fn subject_of(subjects: &[String], workflow: &str) -> String {
-    let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
-    let token: String = workflow.chars().take(TOKEN_MAX).map(safe).collect();
+    let token = subject_token(workflow);
     let first = subjects.first().map_or("failures.>", String::as_str);
     let filled = first.split('.').map(|part| if matches!(part, ">" | "*") { token.as_str() } else { part });
     filled.collect::<Vec<_>>().join(".")

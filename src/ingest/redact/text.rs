@@ -97,10 +97,18 @@ fn url_password(text: &str, from: usize) -> Option<Range<usize>> {
         }
         (None, _) => return None,
     };
-    match user_info.find(':') {
+    match colon_outside_marks(user_info) {
         Some(colon) => Some(from + colon + 1..from + user_info.len()),
-        None => (user_info.len() >= 16).then(|| from..from + user_info.len()),
+        None => (user_info.len() >= 16 && !user_info.contains(MARK)).then(|| from..from + user_info.len()),
     }
+}
+
+/// How a redacted value begins, up to its colon.
+const MARK: &str = "‹redacted";
+
+/// The colon between user and password; that of a redacted value is none.
+fn colon_outside_marks(user_info: &str) -> Option<usize> {
+    user_info.match_indices(':').map(|(at, _)| at).find(|at| !user_info[..*at].ends_with(MARK))
 }
 
 /// The value in `name=value`, `"name":"value"`, `Header: value` around the sign at `at`.
