@@ -66,6 +66,7 @@ async fn run(path: &Path, loaded: crate::config::Loaded) -> anyhow::Result<()> {
     let listener = TcpListener::bind(loaded.config.http.listen)
         .await
         .with_context(|| format!("http.listen {} can't be used", loaded.config.http.listen))?;
+    info!(address = %listener.local_addr()?, "HTTP listens");
     let service = Service::start(path.to_owned(), loaded, store, listener, files).await?;
     tokio::select! {
         _ = terminate.recv() => info!("SIGTERM: stopping"),
