@@ -271,6 +271,24 @@ pub async fn list(
     Ok(rows.iter().map(letter).collect())
 }
 
+/// Letters with a row number above `after`, in the order in which they were opened.
+pub async fn opened_after(pool: &SqlitePool, after: i64) -> Result<Vec<Letter>, StoreError> {
+    let sql = format!("{LETTER} WHERE d.id > ?1 ORDER BY d.id");
+    let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(after).fetch_all(pool).await?;
+    Ok(rows.iter().map(letter).collect())
+}
+
+/// Letters that were resolved from `from` to `to`, both within, in order.
+pub async fn resolved_between(
+    pool: &SqlitePool,
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+) -> Result<Vec<Letter>, StoreError> {
+    let sql = format!("{LETTER} WHERE d.resolved_at >= ?1 AND d.resolved_at <= ?2 ORDER BY d.resolved_at, d.id");
+    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(to_ms(from)).bind(to_ms(to));
+    Ok(query.fetch_all(pool).await?.iter().map(letter).collect())
+}
+
 /// One letter.
 pub async fn get(pool: &SqlitePool, id: i64) -> Result<Option<Letter>, StoreError> {
     let sql = format!("{LETTER} WHERE d.id = ?1");
