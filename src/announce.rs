@@ -150,7 +150,7 @@ impl Announcer {
             PageKind::Resolved => MessageKind::Resolved,
         };
         let mut entries = Vec::new();
-        for receiver in receivers.iter().filter_map(|r| self.config.receivers.get(r)) {
+        for receiver in self.known(receivers) {
             for address in self.addresses(receiver, message.incident) {
                 let (number, now) = (message.number, message.now);
                 let entry = self.entry(receiver, address, kind, message.kind.template(), number, view.clone(), now);
@@ -158,6 +158,16 @@ impl Announcer {
             }
         }
         entries
+    }
+
+    /// The receivers that config still knows. When a reload took all of them away, those who are paged now hear instead: somebody must.
+    fn known(&self, receivers: &[ReceiverName]) -> Vec<&Receiver> {
+        let known: Vec<&Receiver> = receivers.iter().filter_map(|r| self.config.receivers.get(r)).collect();
+        if !known.is_empty() {
+            return known;
+        }
+        let mut instead = self.config.routes.iter().flat_map(|r| &r.page).chain(&self.config.operator);
+        instead.find_map(|r| self.config.receivers.get(r)).into_iter().collect()
     }
 
     /// Ties an entry to its incident: the mail joins the thread of the page.

@@ -2,7 +2,7 @@
 //! finishes on the version that it started with. No decisions here.
 
 use crate::announce::Announcer;
-use crate::config::Config;
+use crate::config::{Config, NatsSettings};
 use crate::ingest::Reader;
 use crate::ingest::consumer::Readiness;
 use crate::metrics::Metrics;
@@ -90,6 +90,8 @@ pub struct Shared {
     pub metrics: Arc<Metrics>,
     /// Connection to NATS.
     pub nats: Client,
+    /// What intake was started with; a reload does not change it.
+    pub nats_settings: NatsSettings,
     /// Wakes delivery.
     pub outbox_wake: Arc<Notify>,
     /// Asks for a reload; answered with what was wrong, if anything.

@@ -85,6 +85,19 @@ impl MatchKey {
     }
 }
 
+impl std::fmt::Display for MatchKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Workflow => f.write_str("workflow"),
+            Self::Domain => f.write_str("domain"),
+            Self::Class => f.write_str("class"),
+            Self::Step => f.write_str("step"),
+            Self::Downstream => f.write_str("downstream"),
+            Self::Label(key) => write!(f, "label.{key}"),
+        }
+    }
+}
+
 /// All keys must match; of one key's globs any one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matcher(BTreeMap<MatchKey, Vec<Glob>>);

@@ -3,7 +3,7 @@
 
 use crate::matcher::Glob;
 use crate::name::WorkflowName;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 /// What is at stake. Only the first two may page.
@@ -68,18 +68,34 @@ pub struct Workflow {
 
 /// All workflows of config, looked up by name: an exact name wins, then the first glob.
 #[derive(Clone, Debug, Default)]
-pub struct Workflows(Vec<Workflow>);
+pub struct Workflows {
+    entries: Vec<Workflow>,
+    /// Places of the exact names; asked for every event.
+    exact: HashMap<String, usize>,
+    /// Places of the globs, in config order.
+    globs: Vec<usize>,
+}
 
 impl Workflows {
     /// Keeps config order, which decides between globs.
     pub fn new(entries: Vec<Workflow>) -> Self {
-        Self(entries)
+        let mut exact = HashMap::new();
+        let mut globs = Vec::new();
+        for (at, workflow) in entries.iter().enumerate() {
+            if workflow.name.is_literal() {
+                exact.entry(workflow.name.as_str().to_owned()).or_insert(at);
+            } else {
+                globs.push(at);
+            }
+        }
+        Self { entries, exact, globs }
     }
 
     /// The entry that describes `name`; none means a standard workflow without an owner.
     pub fn find(&self, name: &WorkflowName) -> Option<&Workflow> {
-        let exact = self.0.iter().find(|w| w.name.is_literal() && w.name.as_str() == name.as_str());
-        exact.or_else(|| self.0.iter().find(|w| w.name.matches(name.as_str())))
+        let glob = || self.globs.iter().find(|at| self.entries[**at].name.matches(name.as_str()));
+        let at = self.exact.get(name.as_str()).or_else(glob)?;
+        self.entries.get(*at)
     }
 
     /// The domain of `name`; standard when config does not know it.
@@ -89,6 +105,6 @@ impl Workflows {
 
     /// All entries in config order.
     pub fn iter(&self) -> impl Iterator<Item = &Workflow> {
-        self.0.iter()
+        self.entries.iter()
     }
 }

@@ -11,7 +11,7 @@ mod watermark;
 pub use compile::{CompileError, compile, read_templates};
 
 use crate::clock;
-use crate::deliver::{Deliverer, DeliverySettings, Observe};
+use crate::deliver::{Deliverer, DeliverySettings, LEASE, Observe};
 use crate::ingest::commit::Intake;
 use crate::ingest::consumer::{Consumer, Readiness};
 use crate::ingest::jetstream;
@@ -38,8 +38,8 @@ use tracing::{error, info, warn};
 use watermark::StreamWatermark;
 
 const TICK_EVERY: Duration = Duration::from_secs(1);
-/// Longest stop. What is not done by then is done after the next start.
-const STOP_MAX: Duration = Duration::from_secs(10);
+/// Longest stop: no try takes longer than its lease, so none is cut off half way.
+const STOP_MAX: Duration = LEASE;
 
 /// Runs the service until SIGTERM or SIGINT. Exit codes: 0 stopped, 1 it failed, 2 the config is wrong.
 pub async fn serve(path: &Path) -> ExitCode {
@@ -68,12 +68,16 @@ async fn run(path: &Path, loaded: crate::config::Loaded) -> anyhow::Result<()> {
         .await
         .with_context(|| format!("http.listen {} can't be used", loaded.config.http.listen))?;
     info!(address = %listener.local_addr()?, "HTTP listens");
-    let service = Service::start(path.to_owned(), loaded, store, listener, files).await?;
-    tokio::select! {
-        _ = terminate.recv() => info!("SIGTERM: stopping"),
-        _ = interrupt.recv() => info!("SIGINT: stopping"),
-    }
+    let mut service = Service::start(path.to_owned(), loaded, store, listener, files).await?;
+    let broken = tokio::select! {
+        _ = terminate.recv() => false,
+        _ = interrupt.recv() => false,
+        () = service.task_ended() => true,
+    };
+    info!("stopping");
     service.stop().await;
+    // Better a process that somebody starts again than one that lives and tells nobody.
+    anyhow::ensure!(!broken, "a part of the service ended by itself; what it left is taken up at the next start");
     Ok(())
 }
 
@@ -136,6 +140,7 @@ impl Service {
             readiness: readiness_rx,
             metrics,
             nats: nats.clone(),
+            nats_settings: nats_settings.clone(),
             outbox_wake: deliverer.waker(),
             reload,
         });
@@ -155,6 +160,15 @@ impl Service {
         tasks.spawn(reload::run(path, files, shared.clone(), delivery, reloads, stop.clone()));
         tasks.spawn(web::serve(listener, shared.clone(), stop.clone()));
         Ok(Self { stop, tasks, shared })
+    }
+
+    /// Waits until a task ends, which none does before the service stops.
+    async fn task_ended(&mut self) {
+        match self.tasks.join_next().await {
+            Some(Err(error)) => error!(%error, "a part of the service broke"),
+            Some(Ok(())) => error!("a part of the service ended"),
+            None => error!("no part of the service is left"),
+        }
     }
 
     /// Stops reading first, commits and acks what was read, lets messages in flight end.
@@ -200,7 +214,12 @@ async fn tick_all(shared: Arc<Shared>, faults: Arc<FaultLog>, stop: Cancellation
 fn observe(metrics: Arc<Metrics>, nats: async_nats::Client) -> Observe {
     Arc::new(move |report| {
         let entry = &report.entry.new;
-        metrics.note_notification(entry.receiver.as_str(), entry.kind.as_str(), report.outcome, Some(report.latency));
+        metrics.note_notification(
+            entry.receiver.as_str(),
+            entry.kind.as_str(),
+            report.outcome,
+            (report.outcome == "sent").then_some(report.latency),
+        );
         if report.outcome != "sent" {
             return;
         }

@@ -5,13 +5,13 @@ use crate::config::DigestSettings;
 use crate::digest::Late;
 use crate::digest::plan::{DigestRule, PlanDecision, plan};
 use crate::digest_job::{self, Occasion, Target, WindowOutcome};
-use crate::incident::{Incident, Reading, Transition, advance, next_change_at};
+use crate::incident::{Incident, IncidentId, Reading, Transition, advance, next_change_at};
 use crate::live::Live;
 use crate::outbox::{NewEntry, queue};
 use crate::store::ledger::Cover;
 use crate::store::{Store, StoreError, WriteTx, incidents, ledger, letters};
 use chrono::{DateTime, DurationRound, TimeDelta, Utc};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tracing::{info, warn};
 
 /// How soon the service looks again.
@@ -26,10 +26,12 @@ pub struct Passed {
 
 /// Knows how far intake has come.
 pub trait Watermark {
-    /// Whether intake has passed `instant`; none while it is worth waiting.
-    fn passed(&mut self, instant: DateTime<Utc>, now: DateTime<Utc>) -> impl Future<Output = Option<Passed>> + Send;
-    /// Forgets instants that no digest waits for any more.
-    fn forget_before(&mut self, at: DateTime<Utc>);
+    /// Looks how far intake is now. Asked once a tick, and only when a digest is due.
+    fn refresh(&mut self) -> impl Future<Output = ()> + Send;
+    /// Whether intake has passed `instant`, as far as the last look says; none while it is worth waiting.
+    fn passed(&mut self, instant: DateTime<Utc>, now: DateTime<Utc>) -> Option<Passed>;
+    /// Forgets all instants but these: no digest waits for the others any more.
+    fn keep_only(&mut self, waiting: &BTreeSet<DateTime<Utc>>);
 }
 
 /// What is remembered from tick to tick. All of it can be found again after a restart.
@@ -86,53 +88,71 @@ impl Ticker {
         now: DateTime<Utc>,
     ) -> Ticked {
         let mut ticked = Ticked::default();
-        if let Err(error) = advance_incidents(store, live, now, &mut ticked).await {
-            ticked.failures.push(("incidents", error));
+        advance_incidents(store, live, now, &mut ticked).await;
+        let due = self.find_due(store, live, now, &mut ticked).await;
+        if !due.is_empty() {
+            watermark.refresh().await;
         }
-        if let Err(error) = self.tell_digests(store, live, watermark, now, &mut ticked).await {
-            ticked.failures.push(("digests", error));
+        for (target, occasion) in due {
+            if let Err(error) = self.tell(store, live, watermark, target, occasion, now, &mut ticked).await {
+                ticked.failures.push(("digest", error));
+            }
         }
+        watermark.keep_only(&self.waiting.values().map(|o| o.window.end_at).collect());
         ticked
     }
 
-    async fn tell_digests(
+    /// The windows that are due. A target that can't be looked at holds up no other.
+    async fn find_due(
+        &mut self,
+        store: &Store,
+        live: &Live,
+        now: DateTime<Utc>,
+        ticked: &mut Ticked,
+    ) -> Vec<(Target, Occasion)> {
+        let targets = digest_job::targets(&live.config);
+        self.waiting.retain(|target, _| targets.contains(target));
+        let mut found = Vec::new();
+        for target in targets {
+            let Some(settings) = live.config.digests.get(&target.digest) else { continue };
+            match self.due(store, live, settings, &target, now).await {
+                Ok(Due::Tell(occasion)) => found.push((target, occasion)),
+                Ok(Due::Rest { next_at }) => ticked.look_at(next_at),
+                Ok(Due::Hold(held)) => {
+                    ticked.look_at(Some(held.until));
+                    ticked.holds.push(held);
+                }
+                Err(error) => ticked.failures.push(("digest", error)),
+            }
+        }
+        found
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "a tick's own things, handed on")]
+    async fn tell(
         &mut self,
         store: &Store,
         live: &Live,
         watermark: &mut impl Watermark,
+        target: Target,
+        mut occasion: Occasion,
         now: DateTime<Utc>,
         ticked: &mut Ticked,
     ) -> Result<(), StoreError> {
-        let targets = digest_job::targets(&live.config);
-        self.waiting.retain(|target, _| targets.contains(target));
-        for target in targets {
-            let Some(settings) = live.config.digests.get(&target.digest) else { continue };
-            let mut occasion = match self.due(store, live, settings, &target, now).await? {
-                Due::Tell(occasion) => occasion,
-                Due::Rest { next_at } => {
-                    ticked.look_at(next_at);
-                    continue;
-                }
-                Due::Hold(held) => {
-                    ticked.look_at(Some(held.until));
-                    ticked.holds.push(held);
-                    continue;
-                }
-            };
-            let Some(passed) = watermark.passed(occasion.window.end_at, now).await else {
-                self.waiting.insert(target, occasion);
-                ticked.look_at(Some(now + NEXT_TICK));
-                continue;
-            };
-            occasion.incomplete = passed.incomplete;
-            self.waiting.remove(&target);
-            let end_at = occasion.window.end_at;
-            let outcome = digest_job::tell(store, live, &target, occasion, now).await?;
-            note(&target, end_at, &outcome);
-            ticked.has_messages |= outcome == WindowOutcome::Enqueued;
+        let Some(passed) = watermark.passed(occasion.window.end_at, now) else {
+            self.waiting.insert(target, occasion);
+            ticked.look_at(Some(now + NEXT_TICK));
+            return Ok(());
+        };
+        occasion.incomplete = passed.incomplete;
+        self.waiting.remove(&target);
+        let end_at = occasion.window.end_at;
+        let outcome = digest_job::tell(store, live, &target, occasion, now).await?;
+        note(&target, end_at, &outcome);
+        ticked.has_messages |= outcome == WindowOutcome::Enqueued;
+        if let Some(settings) = live.config.digests.get(&target.digest) {
             ticked.look_at(settings.schedule.next_after(now, settings.timezone));
         }
-        watermark.forget_before(now - TimeDelta::days(1));
         Ok(())
     }
 
@@ -169,37 +189,38 @@ impl Ticker {
     }
 }
 
-async fn advance_incidents(
-    store: &Store,
-    live: &Live,
-    now: DateTime<Utc>,
-    ticked: &mut Ticked,
-) -> Result<(), StoreError> {
-    let mut reader = store.reader().acquire().await?;
-    let mut due = Vec::new();
-    for incident in incidents::all_open(&mut reader).await? {
-        let reading = Reading { open_letters: letters::open_of_incident(&mut reader, incident.id.0).await? };
+/// Moves every incident that is due. One that can't be moved holds up no other.
+async fn advance_incidents(store: &Store, live: &Live, now: DateTime<Utc>, ticked: &mut Ticked) {
+    let open = match incidents::all_open(store.reader()).await {
+        Ok(open) => open,
+        Err(error) => return ticked.failures.push(("incidents", error)),
+    };
+    for (incident, open_letters) in open {
+        let reading = Reading { open_letters };
         if advance(&incident, reading, now) == Transition::Rest {
             ticked.look_at(next_change_at(&incident, reading));
-        } else {
-            // One transition a tick; the next may follow at once.
-            ticked.look_at(Some(now + NEXT_TICK));
-            due.push(incident.id);
+            continue;
+        }
+        // One transition a tick; the next may follow at once.
+        ticked.look_at(Some(now + NEXT_TICK));
+        match advance_one(store, live, incident.id, now).await {
+            Ok(moved) => ticked.has_messages |= moved,
+            Err(error) => ticked.failures.push(("incident", error)),
         }
     }
-    drop(reader);
-    for id in due {
-        let mut tx = store.begin().await?;
-        // It may have changed between the two looks: what is decided here is decided inside the transaction.
-        let Some(incident) = incidents::find(&mut tx, id).await? else { continue };
-        let open_letters = letters::open_of_incident(&mut tx, id.0).await?;
-        let transition = advance(&incident, Reading { open_letters }, now);
-        if carry_out(&mut tx, live, incident, &transition, open_letters, now).await? {
-            tx.commit().await?;
-            ticked.has_messages = true;
-        }
+}
+
+/// It may have changed between the two looks: what is decided here is decided inside the transaction.
+async fn advance_one(store: &Store, live: &Live, id: IncidentId, now: DateTime<Utc>) -> Result<bool, StoreError> {
+    let mut tx = store.begin().await?;
+    let Some(incident) = incidents::find(&mut tx, id).await? else { return Ok(false) };
+    let open_letters = letters::open_of_incident(&mut tx, id.0).await?;
+    let transition = advance(&incident, Reading { open_letters }, now);
+    let moved = carry_out(&mut tx, live, incident, &transition, open_letters, now).await?;
+    if moved {
+        tx.commit().await?;
     }
-    Ok(())
+    Ok(moved)
 }
 
 /// Writes a transition and its messages. False when there was nothing to do.

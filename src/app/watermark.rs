@@ -6,7 +6,7 @@ use crate::ingest::jetstream;
 use crate::live::Shared;
 use crate::render::words;
 use chrono::{DateTime, TimeDelta, Utc};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -19,6 +19,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct StreamWatermark {
     shared: Arc<Shared>,
     barriers: BTreeMap<DateTime<Utc>, Barrier>,
+    /// As of the last look; none when NATS did not answer.
+    state: Option<StreamState>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -31,18 +33,21 @@ struct Barrier {
 impl StreamWatermark {
     /// Nothing is asked before the first digest is due.
     pub fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, barriers: BTreeMap::new() }
+        Self { shared, barriers: BTreeMap::new(), state: None }
     }
 }
 
 impl Watermark for StreamWatermark {
-    async fn passed(&mut self, instant: DateTime<Utc>, now: DateTime<Utc>) -> Option<Passed> {
+    async fn refresh(&mut self) {
+        self.state = timeout(REQUEST_TIMEOUT, stream_state(&self.shared)).await.ok().flatten();
+    }
+
+    fn passed(&mut self, instant: DateTime<Utc>, now: DateTime<Utc>) -> Option<Passed> {
         let barrier = self.barriers.entry(instant).or_insert(Barrier { sequence: None, waiting_since: now });
-        let state = timeout(REQUEST_TIMEOUT, stream_state(&self.shared)).await.ok().flatten();
         if barrier.sequence.is_none() {
-            barrier.sequence = state.as_ref().map(|s| s.last_sequence);
+            barrier.sequence = self.state.map(|s| s.last_sequence);
         }
-        let behind = match (barrier.sequence, &state) {
+        let behind = match (barrier.sequence, self.state) {
             (Some(wanted), Some(state)) => wanted.saturating_sub(state.acked_sequence),
             (Some(_), None) | (None, _) => u64::MAX,
         };
@@ -52,8 +57,8 @@ impl Watermark for StreamWatermark {
         (now - barrier.waiting_since >= PATIENCE).then(|| Passed { incomplete: Some(missing(behind, instant)) })
     }
 
-    fn forget_before(&mut self, at: DateTime<Utc>) {
-        self.barriers.retain(|instant, _| *instant >= at);
+    fn keep_only(&mut self, waiting: &BTreeSet<DateTime<Utc>>) {
+        self.barriers.retain(|instant, _| waiting.contains(instant));
     }
 }
 
@@ -65,13 +70,14 @@ fn missing(behind: u64, instant: DateTime<Utc>) -> String {
     format!("{} before {at} are still unread", words::noun(behind, "message"))
 }
 
+#[derive(Clone, Copy, Debug)]
 struct StreamState {
     last_sequence: u64,
     acked_sequence: u64,
 }
 
 async fn stream_state(shared: &Shared) -> Option<StreamState> {
-    let settings = &shared.live.load().config.nats;
+    let settings = &shared.nats_settings;
     let context = jetstream::context(&shared.nats);
     let stream = context.get_stream(&settings.stream).await.ok()?;
     let consumer = stream.consumer_info(&settings.durable).await.ok()?;

@@ -28,6 +28,7 @@ use chrono::{DateTime, Utc};
 use gather::Gather;
 use input::{Inflow, Input, Read};
 use line::{Line, LineKind};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -99,11 +100,13 @@ pub trait Sink {
 struct AllRead;
 
 impl Watermark for AllRead {
-    async fn passed(&mut self, _: DateTime<Utc>, _: DateTime<Utc>) -> Option<Passed> {
+    async fn refresh(&mut self) {}
+
+    fn passed(&mut self, _: DateTime<Utc>, _: DateTime<Utc>) -> Option<Passed> {
         Some(Passed { incomplete: None })
     }
 
-    fn forget_before(&mut self, _: DateTime<Utc>) {}
+    fn keep_only(&mut self, _: &BTreeSet<DateTime<Utc>>) {}
 }
 
 /// Plays `input` from `span.from` to `span.to`.
@@ -199,6 +202,7 @@ impl Play<'_> {
             stream_made_at: DateTime::UNIX_EPOCH,
             sequence,
             arrival_at: now,
+            lag: 0,
         };
         let (notes, items): (Vec<_>, Vec<_>) =
             batch.into_iter().map(|(read, decision)| ((read.number, decision), read.item)).unzip();
@@ -235,8 +239,8 @@ impl Play<'_> {
         if ticked.has_messages {
             lines.extend(self.gather.messages(self.live, now).await?);
         }
+        let open: Vec<_> = incidents::all_open(self.store.reader()).await?.into_iter().map(|(open, _)| open).collect();
         let mut reader = self.store.reader().acquire().await.map_err(StoreError::from)?;
-        let open = incidents::all_open(&mut reader).await?;
         self.agenda.note_incidents(&open, incidents::open_keys(&mut reader).await?);
         drop(reader);
         self.say(lines)?;

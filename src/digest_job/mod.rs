@@ -43,18 +43,24 @@ pub async fn tell(
     let mut input = read_input(store, live, target, &occasion).await?;
     let Some(receiver) = live.config.receivers.get(&target.receiver) else { return Ok(WindowOutcome::NotOurs) };
     let send_empty = live.config.digests.get(&target.digest).is_some_and(|d| d.send_empty);
-    let mut tx = store.begin().await?;
     let (digest, key, window) = (target.digest.as_str(), target.key(), occasion.window);
+    if !send_empty && is_quiet(&input) {
+        let mut tx = store.begin().await?;
+        let ours = ledger::advance_cover(&mut tx, digest, &key, window.start_at, window.end_at).await?;
+        tx.commit().await?;
+        return Ok(if ours { WindowOutcome::SkippedEmpty } else { WindowOutcome::NotOurs });
+    }
+    // Composing and drawing take longer than intake should wait for the one writer, so the number is taken first.
+    let mut tx = store.begin().await?;
+    input.number = queue::next_numbers(&mut tx, 1).await?;
+    tx.commit().await?;
+    let view = compose(&input);
+    let content = render(live, target, &view, input.number, receiver.kind.channel());
+    let row = ledger_row(&input, &view, &occasion, now)?;
+    let mut tx = store.begin().await?;
     if !ledger::advance_cover(&mut tx, digest, &key, window.start_at, window.end_at).await? {
         return Ok(WindowOutcome::NotOurs);
     }
-    if !send_empty && is_quiet(&input) {
-        tx.commit().await?;
-        return Ok(WindowOutcome::SkippedEmpty);
-    }
-    input.number = queue::next_numbers(&mut tx, 1).await?;
-    let view = compose(&input);
-    let row = ledger_row(&input, &view, &occasion, now)?;
     let id = ledger::insert(&mut tx, &row).await?;
     let entry = NewEntry {
         number: input.number,
@@ -65,7 +71,7 @@ pub async fn tell(
         incident_id: None,
         digest_id: Some(id),
         template: format!("digest-{}", target.digest),
-        content: render(live, target, &view, input.number, receiver.kind.channel()),
+        content,
         view: json(&view)?,
         fallback_of: None,
         due_at: now,

@@ -106,11 +106,20 @@ impl Terms {
 /// The key that makes failures one incident, from the `group_by` of the first route that pages.
 pub fn key_of(routes: &[&Route], subject: Subject<'_>) -> Option<String> {
     let first = routes.iter().find(|r| !r.page.is_empty())?;
-    let parts = first.group_by.iter().map(|key| match key {
-        GroupKey::Match(key) => value_of(key, subject).unwrap_or(""),
-        GroupKey::Fingerprint => subject.event.fingerprint.0.as_str(),
+    let values = first.group_by.iter().map(|key| match key {
+        GroupKey::Match(key) => (key.to_string(), value_of(key, subject)),
+        GroupKey::Fingerprint => ("fingerprint".to_owned(), Some(subject.event.fingerprint.0.as_str())),
     });
-    Some(parts.collect::<Vec<_>>().join("\u{1f}"))
+    let mut parts: Vec<(String, Option<&str>)> = values.collect();
+    if parts.iter().all(|(_, value)| value.is_none()) {
+        // Events that have nothing to be grouped by are not one cause for that.
+        parts.push(("workflow".to_owned(), Some(subject.event.workflow.as_str())));
+    }
+    let written = parts.iter().map(|(key, value)| match value {
+        Some(value) => format!("{key}={value}"),
+        None => key.clone(),
+    });
+    Some(written.collect::<Vec<_>>().join("\u{1f}"))
 }
 
 /// What was last told, and when.
@@ -216,6 +225,8 @@ impl Incident {
     /// Opens one from its first failure. The page is told in the same transaction.
     pub fn open(id: IncidentId, event: &Event, domain: Domain, terms: Terms, page_number: i64) -> Self {
         let at = event.received_at;
+        // The item itself is kept with its dead letter.
+        let sample = Event { payload: None, ..event.clone() };
         Self {
             id,
             state: IncidentState::Open,
@@ -230,7 +241,7 @@ impl Incident {
             page_count: 1,
             told: Told { events: 1, at, reminded_at: at, escalated_count: 0, page_number },
             terms,
-            sample: event.clone(),
+            sample,
         }
     }
 
@@ -266,9 +277,11 @@ impl Incident {
     }
 
     /// Whether a failure of another workflow at `at` with this downstream shares its page.
-    pub fn shares_cause(&self, downstream: &str, at: DateTime<Utc>) -> bool {
-        self.state != IncidentState::Resolved
+    /// It does only when everybody whom `terms` would page was paged, and nobody has taken it as something smaller.
+    pub fn shares_cause(&self, downstream: &str, terms: &Terms, at: DateTime<Utc>) -> bool {
+        self.state == IncidentState::Open
             && self.sample.downstream.as_deref() == Some(downstream)
+            && terms.page.iter().all(|receiver| self.terms.page.contains(receiver))
             && passed(self.opened_at, at) <= SHARED_CAUSE_WITHIN
     }
 

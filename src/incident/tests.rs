@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::event::{Class, Detail, Disposition, ErrorInfo, EventId, EventType, Fingerprint, TimeMark};
+use crate::matcher::MatchKey;
 use chrono::TimeDelta;
 use std::collections::BTreeMap;
 
@@ -113,6 +114,28 @@ fn reminders_come_every_so_often_until_acknowledged() {
 }
 
 #[test]
+fn groups_with_equal_values_of_other_keys_are_other_incidents() {
+    let event = failure("pay", 0);
+    let subject = Subject { event: &event, domain: Domain::Money, labels: None };
+    let route = |group_by: Vec<GroupKey>| Route {
+        name: crate::name::RouteName::new("r"),
+        matcher: crate::matcher::Matcher::default(),
+        page: vec![ReceiverName::new("oncall")],
+        digest: BTreeMap::new(),
+        group_by,
+        remind_every: None,
+        resolve_after: minutes(15),
+        growth_every: minutes(5),
+        escalate: Vec::new(),
+        continues: false,
+    };
+    let key = |keys: &[MatchKey]| key_of(&[&route(keys.iter().cloned().map(GroupKey::Match).collect())], subject);
+    assert_eq!(key(&[MatchKey::Workflow]).as_deref(), Some("workflow=pay"));
+    assert_eq!(key(&[MatchKey::Downstream]).as_deref(), Some("downstream=razorpay"));
+    assert_eq!(key(&[MatchKey::Step]).as_deref(), Some("step\u{1f}workflow=pay"));
+}
+
+#[test]
 fn what_is_resolved_rests_and_takes_no_further_word() {
     let mut incident = incident();
     assert!(incident.resolve(None, at(60)));
@@ -133,9 +156,15 @@ fn a_clock_that_was_stepped_back_tells_nothing() {
 #[test]
 fn workflows_of_one_downstream_share_a_page_for_ten_minutes() {
     let mut incident = incident();
-    assert!(incident.shares_cause("razorpay", at(600)));
-    assert!(!incident.shares_cause("razorpay", at(600) + TimeDelta::milliseconds(1)));
-    assert!(!incident.shares_cause("hubspot", at(1)));
+    let terms = incident.terms.clone();
+    assert!(incident.shares_cause("razorpay", &terms, at(600)));
+    assert!(!incident.shares_cause("razorpay", &terms, at(600) + TimeDelta::milliseconds(1)));
+    assert!(!incident.shares_cause("hubspot", &terms, at(1)));
+    let others = Terms { page: vec![ReceiverName::new("payments")], ..terms.clone() };
+    assert!(!incident.shares_cause("razorpay", &others, at(1)), "whom nobody has paged must be paged");
+    let mut taken = incident.clone();
+    taken.acknowledge(None, at(2));
+    assert!(!taken.shares_cause("razorpay", &terms, at(3)), "who took it took something smaller");
     incident.add_failure(&failure("payout", 5));
     incident.add_item(&WorkflowName::new("payout"));
     assert_eq!((incident.event_count(), incident.item_count(), incident.hits.len()), (2, 1, 2));

@@ -24,6 +24,8 @@ use tracing::{error, info, warn};
 
 /// Messages of one transaction at most.
 const BATCH_MAX: usize = 1000;
+/// Payload of one transaction, more or less: a batch does not grow beyond it.
+const BATCH_BYTES_MAX: usize = 16 << 20;
 /// Messages that the server may send ahead.
 const AHEAD_MAX: usize = 1000;
 const PULL_EXPIRES: Duration = Duration::from_secs(20);
@@ -172,7 +174,7 @@ impl Consumer {
         };
         self.ready();
         let mut batch = Vec::with_capacity(BATCH_MAX);
-        let mut missed = 0;
+        let (mut missed, mut bytes) = (0, 0);
         let mut look = tokio::time::interval(LOOK_EVERY);
         loop {
             tokio::select! {
@@ -186,12 +188,16 @@ impl Consumer {
                 }
                 Some(why) = lost_acks.recv() => return Ended::Lost(why),
                 permit = batches.reserve(), if !batch.is_empty() => match permit {
-                    Ok(permit) => permit.send(self.decode(std::mem::take(&mut batch), &reading)),
+                    Ok(permit) => {
+                        bytes = 0;
+                        permit.send(self.decode(std::mem::take(&mut batch), &reading));
+                    }
                     Err(_) => return Ended::Stopped,
                 },
-                next = reading.messages.next(), if batch.len() < BATCH_MAX => match next {
+                next = reading.messages.next(), if batch.len() < BATCH_MAX && bytes < BATCH_BYTES_MAX => match next {
                     Some(Ok(message)) => {
                         missed = 0;
+                        bytes += message.payload.len();
                         batch.push(message);
                     }
                     Some(Err(error)) if error.kind() == MessagesErrorKind::MissingHeartbeat && missed == 0 => missed = 1,

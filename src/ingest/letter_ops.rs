@@ -108,6 +108,9 @@ impl LetterOps {
         if self.resolving.contains_key(&row.key) {
             self.flush_resolving(tx).await?;
         }
+        if self.opening_at.contains_key(&row.key) {
+            self.flush_opening(tx).await?;
+        }
         self.returned.insert(row.cause_id);
         letters::open_one(tx, row).await
     }
@@ -147,6 +150,11 @@ impl LetterOps {
     }
 
     async fn flush_resolving(&mut self, tx: &mut SqliteConnection) -> Result<(), StoreError> {
+        if self.resolving.is_empty() {
+            return Ok(());
+        }
+        // Whether a cause has open letters left is asked below: none may be pending then.
+        self.flush_opening(tx).await?;
         for row in std::mem::take(&mut self.resolving).into_values() {
             if let Some((_, cause)) = letters::resolve_by_key(tx, &row).await? {
                 self.returned.remove(&cause);

@@ -39,7 +39,7 @@ impl OpenIncidents {
         event: &Event,
         domain: Domain,
     ) -> Result<IncidentId, StoreError> {
-        if let Some(id) = self.known(tx, key, event).await? {
+        if let Some(id) = self.known(tx, key, terms, event).await? {
             if let Some(touched) = self.touched.get_mut(&id) {
                 touched.incident.add_failure(event);
             }
@@ -69,13 +69,19 @@ impl OpenIncidents {
     }
 
     /// The unresolved incident of `key`, or one of the same downstream that shares its page.
-    async fn known(&mut self, tx: &mut WriteTx, key: &str, event: &Event) -> Result<Option<IncidentId>, StoreError> {
+    async fn known(
+        &mut self,
+        tx: &mut WriteTx,
+        key: &str,
+        terms: &Terms,
+        event: &Event,
+    ) -> Result<Option<IncidentId>, StoreError> {
         if let Some(id) = self.by_key.get(key) {
             return Ok(Some(*id));
         }
         let stored = match incidents::find_open(tx, key).await? {
             Some(incident) => Some(incident),
-            None => self.sharing(tx, key, event).await?,
+            None => self.sharing(tx, key, terms, event).await?,
         };
         let Some(incident) = stored else { return Ok(None) };
         let id = incident.id;
@@ -85,11 +91,18 @@ impl OpenIncidents {
         Ok(Some(id))
     }
 
-    async fn sharing(&self, tx: &mut WriteTx, key: &str, event: &Event) -> Result<Option<Incident>, StoreError> {
+    async fn sharing(
+        &self,
+        tx: &mut WriteTx,
+        key: &str,
+        terms: &Terms,
+        event: &Event,
+    ) -> Result<Option<Incident>, StoreError> {
         let Some(downstream) = event.downstream.as_deref() else { return Ok(None) };
         let stored = incidents::open_of_downstream(tx, downstream).await?;
-        let mut other_workflow =
-            stored.into_iter().filter(|i| i.shares_cause(downstream, event.received_at) && !i.has_hit(&event.workflow));
+        let mut other_workflow = stored
+            .into_iter()
+            .filter(|i| i.shares_cause(downstream, terms, event.received_at) && !i.has_hit(&event.workflow));
         let Some(incident) = other_workflow.next() else { return Ok(None) };
         incidents::add_key(tx, key, incident.id).await?;
         Ok(Some(incident))
@@ -108,9 +121,7 @@ impl OpenIncidents {
             }
             incidents::save(tx, &incident).await?;
         }
-        for (seq, id) in self.events {
-            incidents::add_event(tx, seq, id).await?;
-        }
+        incidents::add_events(tx, &self.events).await?;
         Ok(has_messages)
     }
 }

@@ -1,11 +1,19 @@
 //! Incidents in the store. Their states are moved by the `incident` room; here they are read and written whole.
 
+use super::bulk::Bulk;
 use super::{StoreError, to_ms};
 use crate::incident::{Incident, IncidentId, IncidentState};
 use sqlx::{SqliteConnection, SqlitePool};
+use tracing::error;
 
 fn read(body: &str) -> Result<Incident, StoreError> {
     serde_json::from_str(body).map_err(|e| StoreError::Corrupt { what: "incidents.body", why: e.to_string() })
+}
+
+/// An incident that can't be read is said and left out: the next failure then opens a new one. A page too many is better than an intake
+/// that stands still.
+fn readable(body: &str) -> Option<Incident> {
+    read(body).inspect_err(|error| error!(%error, "a stored incident can't be read; it is left out")).ok()
 }
 
 fn write(incident: &Incident) -> Result<String, StoreError> {
@@ -25,7 +33,7 @@ pub async fn find_open(tx: &mut SqliteConnection, key: &str) -> Result<Option<In
             .bind(key)
             .fetch_optional(tx)
             .await?;
-    row.map(|(body,)| read(&body)).transpose()
+    Ok(row.and_then(|(body,)| readable(&body)))
 }
 
 /// Unresolved incidents that a downstream caused, newest first.
@@ -36,14 +44,18 @@ pub async fn open_of_downstream(tx: &mut SqliteConnection, downstream: &str) -> 
     .bind(downstream)
     .fetch_all(tx)
     .await?;
-    rows.iter().map(|(body,)| read(body)).collect()
+    Ok(rows.iter().filter_map(|(body,)| readable(body)).collect())
 }
 
-/// Every unresolved incident, oldest first.
-pub async fn all_open(tx: &mut SqliteConnection) -> Result<Vec<Incident>, StoreError> {
-    let rows: Vec<(String,)> =
-        sqlx::query_as("SELECT body FROM incidents WHERE state <> 'resolved' ORDER BY id").fetch_all(tx).await?;
-    rows.iter().map(|(body,)| read(body)).collect()
+/// Every unresolved incident with its open dead letters, oldest first.
+pub async fn all_open(pool: &SqlitePool) -> Result<Vec<(Incident, u64)>, StoreError> {
+    let rows: Vec<(String, i64)> = sqlx::query_as(
+        "SELECT i.body, (SELECT count(*) FROM dead_letters d WHERE d.incident_id = i.id AND d.resolved_at IS NULL) \
+         FROM incidents i WHERE i.state <> 'resolved' ORDER BY i.id",
+    )
+    .fetch_all(pool)
+    .await?;
+    Ok(rows.iter().filter_map(|(body, open)| Some((readable(body)?, open.unsigned_abs()))).collect())
 }
 
 /// One incident, inside a transaction.
@@ -67,7 +79,7 @@ pub async fn list(pool: &SqlitePool, before: i64, limit: i64) -> Result<Vec<Inci
         .bind(limit)
         .fetch_all(pool)
         .await?;
-    rows.iter().map(|(body,)| read(body)).collect()
+    Ok(rows.iter().filter_map(|(body,)| readable(body)).collect())
 }
 
 /// Writes an incident whole; one that is resolved loses its keys, so that the next failure opens a new one.
@@ -110,13 +122,11 @@ pub async fn add_key(tx: &mut SqliteConnection, key: &str, id: IncidentId) -> Re
     Ok(())
 }
 
-/// An event belongs to an incident.
-pub async fn add_event(tx: &mut SqliteConnection, seq: i64, id: IncidentId) -> Result<(), StoreError> {
-    sqlx::query("INSERT INTO incident_events (event_seq, incident_id) VALUES (?, ?)")
-        .bind(seq)
-        .bind(id.0)
-        .execute(tx)
-        .await?;
+static ADD_EVENTS: Bulk = Bulk::new("INSERT INTO incident_events (event_seq, incident_id) VALUES", 2, "");
+
+/// Events belong to incidents.
+pub async fn add_events(tx: &mut SqliteConnection, rows: &[(i64, IncidentId)]) -> Result<(), StoreError> {
+    ADD_EVENTS.execute(tx, rows, |query, (seq, id)| query.bind(*seq).bind(id.0)).await?;
     Ok(())
 }
 

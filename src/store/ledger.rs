@@ -166,7 +166,8 @@ fn digest(row: &SqliteRow) -> DigestRow {
 
 /// Windows with a row number below `before`, newest first, at most `limit`.
 pub async fn list(pool: &SqlitePool, before: i64, limit: i64) -> Result<Vec<DigestRow>, StoreError> {
-    let sql = format!("{DIGEST} WHERE id < ? ORDER BY id DESC LIMIT ?");
+    // A list does not show what digests say, which may be much.
+    let sql = format!("{} WHERE id < ? ORDER BY id DESC LIMIT ?", DIGEST.replace("counts, view", "counts, ''"));
     let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(before).bind(limit).fetch_all(pool).await?;
     Ok(rows.iter().map(digest).collect())
 }
@@ -178,9 +179,9 @@ pub async fn get(pool: &SqlitePool, id: i64) -> Result<Option<DigestRow>, StoreE
     Ok(row.as_ref().map(digest))
 }
 
-/// The end of the newest window of any digest: what arrives with an older time belongs to the windows that are still open.
-pub async fn newest_end(tx: &mut SqliteConnection) -> Result<Option<DateTime<Utc>>, StoreError> {
-    let (end,): (Option<i64>,) = sqlx::query_as("SELECT max(window_end) FROM digests").fetch_one(tx).await?;
+/// Up to when any digest is told. What is committed later and arrived earlier has to be counted after it.
+pub async fn told_until(tx: &mut SqliteConnection) -> Result<Option<DateTime<Utc>>, StoreError> {
+    let (end,): (Option<i64>,) = sqlx::query_as("SELECT max(covered_until) FROM digest_cover").fetch_one(tx).await?;
     Ok(end.map(from_ms))
 }
 

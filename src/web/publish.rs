@@ -40,7 +40,7 @@ pub async fn events(
     let live = shared.live.load_full();
     let kept = kept_headers(&headers);
     let bodies = split(&body.0, content_type(&headers))?;
-    let settings = &live.config.nats;
+    let settings = &shared.nats_settings;
     let messages = read_all(&live.reader, &bodies, &kept, &settings.subjects, clock::now())?;
     publish(&shared.nats, &messages, &kept).await?;
     Ok((StatusCode::ACCEPTED, Json(AcceptedView { accepted: messages.len() })))

@@ -83,7 +83,8 @@ async fn world_with(more: &str) -> World {
     let loaded = config::load(&path, &|_| None, clock::now()).expect("a good config");
     let store = Store::open(&format!("sqlite://{}", folder.path().join("matins.db").display())).await.expect("a store");
     let keys = Keys { redaction: [1; 32], links: [2; 32] };
-    let nats = jetstream::connect(&loaded.config.nats).await.expect("a client");
+    let nats_settings = loaded.config.nats.clone();
+    let nats = jetstream::connect(&nats_settings).await.expect("a client");
     let live = Live::new(loaded.config, Renderer::new(&[]).0, Vec::new(), &keys);
     let (readiness, readiness_rx) = tokio::sync::watch::channel(Readiness::Ready);
     let shared = Arc::new(Shared {
@@ -93,6 +94,7 @@ async fn world_with(more: &str) -> World {
         readiness: readiness_rx,
         metrics: Arc::new(Metrics::default()),
         nats,
+        nats_settings,
         outbox_wake: Arc::new(Notify::new()),
         reload: mpsc::channel(1).0,
     });

@@ -8,7 +8,7 @@ use super::page::{OpenIncidents, Pager};
 use crate::event::{Detail, Event, OutcomeCounts};
 use crate::route::{Decision, Paging, Policy};
 use crate::store::intake::{self, CounterRow, EventRow, QuarantineRow, Sums};
-use crate::store::{Store, StoreError, WriteTx, key, to_ms};
+use crate::store::{Store, StoreError, WriteTx, key, ledger, to_ms};
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
 use std::collections::BTreeMap;
@@ -205,6 +205,8 @@ impl Intake {
         now: DateTime<Utc>,
         committed: &mut Committed,
     ) -> Result<(), StoreError> {
+        // What comes after its digest was told belongs to the next one: each event is in exactly one window.
+        let told_until = ledger::told_until(tx).await?.map_or(i64::MIN, to_ms);
         let mut counters: BTreeMap<(i64, i64, i64), Sums> = BTreeMap::new();
         let mut letters = LetterOps::default();
         let mut incidents = OpenIncidents::default();
@@ -229,7 +231,7 @@ impl Intake {
                 letters.resolve(tx, what).await?;
             }
             let sums = self.sums(tx, event).await?;
-            let minute = to_ms(event.received_at).div_euclid(MINUTE_MS) * MINUTE_MS;
+            let minute = to_ms(event.received_at).max(told_until).div_euclid(MINUTE_MS) * MINUTE_MS;
             add(counters.entry((minute, row.cause_id, decision_id)).or_default(), sums);
         }
         letters.flush(tx, now).await?;

@@ -11,7 +11,7 @@ use crate::render::Content;
 use crate::route::{GroupKey, Route};
 use crate::store::incidents;
 use crate::workflow::{Domain, Workflow, Workflows};
-use chrono::TimeDelta;
+use chrono::{DurationRound as _, TimeDelta};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -251,6 +251,29 @@ async fn late_events_count_when_they_arrive() {
     let minute = world.number("SELECT minute FROM counters").await;
     assert_eq!(minute, to_ms(at(1)).div_euclid(MINUTE_MS) * MINUTE_MS);
     assert_eq!(world.number("SELECT late_count FROM counters").await, 1);
+}
+
+#[tokio::test]
+async fn what_is_committed_after_its_digest_was_told_counts_for_the_next() {
+    let mut world = World::new().await;
+    let told_until = at(600).duration_trunc(TimeDelta::minutes(1)).unwrap();
+    let mut tx = world.store.begin().await.unwrap();
+    let cover = ledger::Cover { until: told_until, schedule: String::new(), in_force_since: None };
+    ledger::begin_cover(&mut tx, "daily", "ops", &cover).await.unwrap();
+    tx.commit().await.unwrap();
+    world.commit(&[failure("1", "report", "x")]).await;
+    assert_eq!(world.number("SELECT minute FROM counters").await, to_ms(told_until));
+}
+
+#[tokio::test]
+async fn a_stored_incident_that_cannot_be_read_stops_nothing() {
+    let mut world = World::new().await;
+    world.commit(&[failure("1", "pay", "a")]).await;
+    let mut tx = world.store.begin().await.unwrap();
+    sqlx::query("UPDATE incidents SET body = '{}'").execute(&mut *tx).await.unwrap();
+    tx.commit().await.unwrap();
+    world.commit(&[failure("2", "pay", "b")]).await;
+    assert_eq!((world.number(TOTAL).await, world.number(PAGES).await), (2, 2));
 }
 
 /// One step of a random history: which id, which item, and whether it resolves.
