@@ -49,6 +49,7 @@ pub mod outbox;
 pub mod render;
 
 pub mod app;
+pub mod backtest;
 pub mod cli;
 pub mod config;
 pub mod digest_job;

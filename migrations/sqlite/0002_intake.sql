@@ -30,6 +30,7 @@ CREATE TABLE causes (
     regressed_from INTEGER
 ) STRICT;
 CREATE INDEX causes_fingerprint ON causes (fingerprint);
+CREATE INDEX causes_workflow ON causes (workflow_id, disposition);
 
 -- Who was to hear of an event and why, or why not. Interned: many events share one.
 CREATE TABLE decisions (

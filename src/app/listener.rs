@@ -38,6 +38,7 @@ impl Listener for ServiceListener {
             warn!(reason, "an unreadable message was put in quarantine");
         }
         metrics.set_watermark(progress.arrival_at);
+        metrics.set_lag(progress.lag);
     }
 
     fn rules(&self) -> Rules {

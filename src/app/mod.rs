@@ -5,10 +5,10 @@ mod fault_log;
 mod listener;
 mod messages;
 mod reload;
-mod tick;
+pub mod tick;
 mod watermark;
 
-pub use compile::{CompileError, read_templates};
+pub use compile::{CompileError, compile, read_templates};
 
 use crate::clock;
 use crate::deliver::{Deliverer, DeliverySettings, Observe};
@@ -35,6 +35,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
+use watermark::StreamWatermark;
 
 const TICK_EVERY: Duration = Duration::from_secs(1);
 /// Longest stop. What is not done by then is done after the next start.
@@ -66,6 +67,7 @@ async fn run(path: &Path, loaded: crate::config::Loaded) -> anyhow::Result<()> {
     let listener = TcpListener::bind(loaded.config.http.listen)
         .await
         .with_context(|| format!("http.listen {} can't be used", loaded.config.http.listen))?;
+    info!(address = %listener.local_addr()?, "HTTP listens");
     let service = Service::start(path.to_owned(), loaded, store, listener, files).await?;
     tokio::select! {
         _ = terminate.recv() => info!("SIGTERM: stopping"),
@@ -112,7 +114,7 @@ impl Service {
         };
         let nats = jetstream::connect(&loaded.config.nats).await?;
         let active = silences::active(store.reader(), clock::now()).await?;
-        let (live, _) = compile::compile(loaded, active, &keys);
+        let (live, _) = compile(loaded, active, &keys);
         let nats_settings = live.config.nats.clone();
         let (delivery, delivery_rx) = watch::channel(Arc::new(DeliverySettings::from(&*live.config)));
         let live = Arc::new(ArcSwap::from_pointee(live));
@@ -176,13 +178,21 @@ async fn tick_all(shared: Arc<Shared>, faults: Arc<FaultLog>, stop: Cancellation
     let mut every = tokio::time::interval(TICK_EVERY);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut ticker = tick::Ticker::default();
+    let mut watermark = StreamWatermark::new(shared.clone());
     loop {
         tokio::select! {
             _ = every.tick() => {}
             () = stop.cancelled() => return,
         }
         faults.sweep(clock::instant());
-        ticker.tick(&shared, clock::now()).await;
+        let live = shared.live.load_full();
+        let ticked = ticker.tick(&shared.store, &live, &mut watermark, clock::now()).await;
+        for (part, error) in &ticked.failures {
+            error!(%error, "{part} could not be looked at");
+        }
+        if ticked.has_messages {
+            shared.outbox_wake.notify_one();
+        }
     }
 }
 

@@ -9,7 +9,9 @@ use crate::render::OperatorFacts;
 use crate::store::{StoreError, silences};
 use crate::web;
 use notify::{RecursiveMode, Watcher as _};
+use secrecy::ExposeSecret as _;
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,28 +39,67 @@ pub async fn run(
         return;
     };
     let (changed, mut changes) = mpsc::channel(1);
-    // Kept for as long as this runs: dropping it ends the watch.
-    let _watcher = watch_files(&files, &shared.live.load(), changed);
-    let mut reloader = Reloader { path, shared, delivery, told: None };
+    let templates = template_texts(&shared.live.load());
+    let mut reloader = Reloader { path, files, templates, shared, delivery, told: None };
+    // Kept for as long as it is to watch: dropping it ends the watch.
+    let mut watcher = reloader.watch(&changed);
     loop {
-        tokio::select! {
+        let outcome = tokio::select! {
             _ = hangup.recv() => reloader.reload("SIGHUP", None).await,
             Some(reply) = asked.recv() => reloader.reload("API", Some(reply)).await,
             Some(()) = changes.recv() => {
                 tokio::time::sleep(SETTLE).await;
                 while changes.try_recv().is_ok() {}
-                reloader.reload_if_changed().await;
+                reloader.reload_if_changed().await
             }
             () = stop.cancelled() => return,
+        };
+        match outcome {
+            // A new config may have other files.
+            ReloadOutcome::Reloaded => watcher = reloader.watch(&changed),
+            ReloadOutcome::KeptOld => {}
         }
+        tracing::trace!(watching = watcher.is_some(), "reload looked at");
+    }
+}
+
+/// What became of a wish to reload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReloadOutcome {
+    /// A new version is in force.
+    Reloaded,
+    /// Nothing changed, or the new version is wrong.
+    KeptOld,
+}
+
+fn template_texts(live: &Live) -> Vec<(String, String)> {
+    live.config.templates_dir.as_deref().map(compile::read_templates).unwrap_or_default()
+}
+
+/// What a change has to touch to count. The folder of a config often holds the database and logs too, which change all the time.
+#[derive(Clone, Debug)]
+struct Watched {
+    names: BTreeSet<OsString>,
+    templates: Option<PathBuf>,
+}
+
+impl Watched {
+    fn concerns(&self, path: &Path) -> bool {
+        let Some(name) = path.file_name() else { return false };
+        // Orchestrators swap a link of this name in place of the files behind it.
+        let is_swap = name.to_str().is_some_and(|n| n.starts_with("..data"));
+        is_swap || self.names.contains(name) || self.templates.as_deref().is_some_and(|folder| path.starts_with(folder))
     }
 }
 
 /// Watches the folders of the files: editors and orchestrators replace a file rather than write it.
 fn watch_files(files: &[PathBuf], live: &Live, changed: mpsc::Sender<()>) -> Option<notify::RecommendedWatcher> {
+    let templates = live.config.templates_dir.as_deref().and_then(|dir| dir.canonicalize().ok());
+    let names = files.iter().filter_map(|f| f.file_name()).map(ToOwned::to_owned).collect();
+    let watched = Watched { names, templates: templates.clone() };
     let handler = move |event: notify::Result<notify::Event>| {
-        let is_change = event.is_ok_and(|e| !e.kind.is_access());
-        if is_change {
+        let counts = event.is_ok_and(|e| !e.kind.is_access() && e.paths.iter().any(|p| watched.concerns(p)));
+        if counts {
             // A full channel means that a change is being looked at already.
             let _ = changed.try_send(());
         }
@@ -73,16 +114,19 @@ fn watch_files(files: &[PathBuf], live: &Live, changed: mpsc::Sender<()>) -> Opt
             warn!(%error, "{} can't be watched; use SIGHUP", folder.display());
         }
     }
-    if let Some(templates) = &live.config.templates_dir
-        && let Err(error) = watcher.watch(templates, RecursiveMode::Recursive)
+    if let Some(folder) = &templates
+        && let Err(error) = watcher.watch(folder, RecursiveMode::Recursive)
     {
-        warn!(%error, "{} can't be watched; use SIGHUP", templates.display());
+        warn!(%error, "{} can't be watched; use SIGHUP", folder.display());
     }
     Some(watcher)
 }
 
 struct Reloader {
     path: PathBuf,
+    files: Vec<PathBuf>,
+    /// Texts of the templates in force.
+    templates: Vec<(String, String)>,
     shared: Arc<Shared>,
     delivery: watch::Sender<Arc<DeliverySettings>>,
     /// What the operator was last told, so that one bad file is one message.
@@ -90,42 +134,52 @@ struct Reloader {
 }
 
 impl Reloader {
-    async fn reload_if_changed(&mut self) {
-        let version = self.shared.live.load().config.version.clone();
+    fn watch(&self, changed: &mpsc::Sender<()>) -> Option<notify::RecommendedWatcher> {
+        watch_files(&self.files, &self.shared.live.load(), changed.clone())
+    }
+
+    async fn reload_if_changed(&mut self) -> ReloadOutcome {
+        let live = self.shared.live.load_full();
         match compile::load(&self.path) {
-            Ok(loaded) if loaded.config.version == version && loaded.config.templates_dir.is_none() => {}
+            Ok(loaded) if loaded.config.version == live.config.version && template_texts(&live) == self.templates => {
+                ReloadOutcome::KeptOld
+            }
             Ok(_) | Err(_) => self.reload("a file changed", None).await,
         }
     }
 
-    async fn reload(&mut self, why: &str, reply: Option<Reply>) {
+    async fn reload(&mut self, why: &str, reply: Option<Reply>) -> ReloadOutcome {
         let result = self.try_reload().await;
         self.shared.metrics.set_reload(result.is_ok());
-        let answer = match result {
+        let (outcome, answer) = match result {
             Ok(version) => {
                 info!(why, version, "config reloaded");
                 self.told = None;
-                Ok(())
+                (ReloadOutcome::Reloaded, Ok(()))
             }
             Err(problem) => {
                 let problem = problem.to_string();
                 error!(why, "the config was not reloaded, the old one stays:\n{problem}");
                 self.tell_operator(&problem).await;
-                Err(problem)
+                (ReloadOutcome::KeptOld, Err(problem))
             }
         };
         if let Some(reply) = reply {
             // Whoever asked may have gone away.
             let _ = reply.send(answer);
         }
+        outcome
     }
 
-    async fn try_reload(&self) -> Result<String, CompileError> {
+    async fn try_reload(&mut self) -> Result<String, CompileError> {
         let loaded = compile::load(&self.path)?;
+        let files = loaded.files.clone();
         let active = silences::active(self.shared.store.reader(), clock::now()).await?;
         warn_of_what_needs_a_restart(&self.shared.live.load(), &loaded.config);
         let (live, _) = compile::compile(loaded, active, &self.shared.keys);
         let version = live.config.version.clone();
+        self.files = files;
+        self.templates = template_texts(&live);
         self.delivery.send_replace(Arc::new(DeliverySettings::from(&*live.config)));
         self.shared.live.store(Arc::new(live));
         // One that a person added while this config was compiled is not in it yet.
@@ -184,7 +238,8 @@ fn warn_of_what_needs_a_restart(live: &Live, new: &crate::config::Config) {
     let old = &live.config;
     let nats = (&old.nats.urls, &old.nats.stream, &old.nats.durable, &old.nats.subjects)
         != (&new.nats.urls, &new.nats.stream, &new.nats.durable, &new.nats.subjects);
-    if nats || old.http.listen != new.http.listen {
-        warn!("a change of [nats] or of http.listen takes effect at the next start");
+    let store = old.store.url.expose_secret() != new.store.url.expose_secret();
+    if nats || store || old.http.listen != new.http.listen {
+        warn!("a change of [nats], of store.url or of http.listen takes effect at the next start");
     }
 }

@@ -1,74 +1,154 @@
-//! The tick: once a second the store is looked at, and what is due is decided and written. Nothing waits in memory between ticks, so a
-//! restart loses nothing.
+//! The tick: the store is looked at, and what is due is decided and written. The service does it once a second, a backtest at every
+//! instant at which something can be due. Nothing waits in memory between ticks, so a restart loses nothing.
 
-use super::watermark::Watermark;
 use crate::config::DigestSettings;
 use crate::digest::Late;
 use crate::digest::plan::{DigestRule, PlanDecision, plan};
 use crate::digest_job::{self, Occasion, Target, WindowOutcome};
-use crate::incident::{Incident, Reading, Transition, advance};
-use crate::live::{Live, Shared};
+use crate::incident::{Incident, Reading, Transition, advance, next_change_at};
+use crate::live::Live;
 use crate::outbox::{NewEntry, queue};
 use crate::store::ledger::Cover;
-use crate::store::{StoreError, WriteTx, incidents, ledger, letters};
+use crate::store::{Store, StoreError, WriteTx, incidents, ledger, letters};
 use chrono::{DateTime, DurationRound, TimeDelta, Utc};
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use tracing::{error, info, warn};
+use tracing::{info, warn};
+
+/// How soon the service looks again.
+const NEXT_TICK: TimeDelta = TimeDelta::seconds(1);
+
+/// Intake has passed an instant, or is not waited for any longer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passed {
+    /// What is missing, as a sentence without full stop; none when nothing is.
+    pub incomplete: Option<String>,
+}
+
+/// Knows how far intake has come.
+pub trait Watermark {
+    /// Whether intake has passed `instant`; none while it is worth waiting.
+    fn passed(&mut self, instant: DateTime<Utc>, now: DateTime<Utc>) -> impl Future<Output = Option<Passed>> + Send;
+    /// Forgets instants that no digest waits for any more.
+    fn forget_before(&mut self, at: DateTime<Utc>);
+}
 
 /// What is remembered from tick to tick. All of it can be found again after a restart.
 #[derive(Debug, Default)]
 pub struct Ticker {
-    watermark: Watermark,
     /// Windows that are due and wait for intake. Kept, so that a slot or a closing time that passes meanwhile changes nothing.
     waiting: BTreeMap<Target, Occasion>,
 }
 
+/// What a tick came to.
+#[derive(Debug, Default)]
+pub struct Ticked {
+    /// Whether messages were put in the outbox.
+    pub has_messages: bool,
+    /// Digests that wait for open hours.
+    pub holds: Vec<Held>,
+    /// When something is due next if nothing arrives before; never later than it really is.
+    pub next_at: Option<DateTime<Utc>>,
+    /// Parts that failed; they are tried again at the next tick.
+    pub failures: Vec<(&'static str, StoreError)>,
+}
+
+/// A digest that waits for open hours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Whom it is for.
+    pub target: Target,
+    /// The first slot held; the same for as long as the hold lasts.
+    pub slot: DateTime<Utc>,
+    /// When it is to go out.
+    pub until: DateTime<Utc>,
+}
+
+impl Ticked {
+    fn look_at(&mut self, at: Option<DateTime<Utc>>) {
+        self.next_at = [self.next_at, at].into_iter().flatten().min();
+    }
+}
+
+/// What is to be done about a digest now.
+enum Due {
+    Rest { next_at: Option<DateTime<Utc>> },
+    Hold(Held),
+    Tell(Occasion),
+}
+
 impl Ticker {
     /// One tick. Each part is tried even when another failed.
-    pub async fn tick(&mut self, shared: &Arc<Shared>, now: DateTime<Utc>) {
-        let live = shared.live.load_full();
-        if let Err(error) = advance_incidents(shared, &live, now).await {
-            error!(%error, "incidents could not be looked at");
+    pub async fn tick(
+        &mut self,
+        store: &Store,
+        live: &Live,
+        watermark: &mut impl Watermark,
+        now: DateTime<Utc>,
+    ) -> Ticked {
+        let mut ticked = Ticked::default();
+        if let Err(error) = advance_incidents(store, live, now, &mut ticked).await {
+            ticked.failures.push(("incidents", error));
         }
-        if let Err(error) = self.tell_digests(shared, &live, now).await {
-            error!(%error, "digests could not be looked at");
+        if let Err(error) = self.tell_digests(store, live, watermark, now, &mut ticked).await {
+            ticked.failures.push(("digests", error));
         }
+        ticked
     }
 
-    async fn tell_digests(&mut self, shared: &Arc<Shared>, live: &Live, now: DateTime<Utc>) -> Result<(), StoreError> {
+    async fn tell_digests(
+        &mut self,
+        store: &Store,
+        live: &Live,
+        watermark: &mut impl Watermark,
+        now: DateTime<Utc>,
+        ticked: &mut Ticked,
+    ) -> Result<(), StoreError> {
         let targets = digest_job::targets(&live.config);
         self.waiting.retain(|target, _| targets.contains(target));
         for target in targets {
-            let Some(mut occasion) = self.due(shared, live, &target, now).await? else { continue };
-            let Some(passed) = self.watermark.passed(shared, occasion.window.end_at, now).await else {
+            let Some(settings) = live.config.digests.get(&target.digest) else { continue };
+            let mut occasion = match self.due(store, live, settings, &target, now).await? {
+                Due::Tell(occasion) => occasion,
+                Due::Rest { next_at } => {
+                    ticked.look_at(next_at);
+                    continue;
+                }
+                Due::Hold(held) => {
+                    ticked.look_at(Some(held.until));
+                    ticked.holds.push(held);
+                    continue;
+                }
+            };
+            let Some(passed) = watermark.passed(occasion.window.end_at, now).await else {
                 self.waiting.insert(target, occasion);
+                ticked.look_at(Some(now + NEXT_TICK));
                 continue;
             };
             occasion.incomplete = passed.incomplete;
             self.waiting.remove(&target);
             let end_at = occasion.window.end_at;
-            let outcome = digest_job::tell(&shared.store, live, &target, occasion, now).await?;
+            let outcome = digest_job::tell(store, live, &target, occasion, now).await?;
             note(&target, end_at, &outcome);
-            shared.outbox_wake.notify_one();
+            ticked.has_messages |= outcome == WindowOutcome::Enqueued;
+            ticked.look_at(settings.schedule.next_after(now, settings.timezone));
         }
-        self.watermark.forget_before(now - TimeDelta::days(1));
+        watermark.forget_before(now - TimeDelta::days(1));
         Ok(())
     }
 
-    /// The window of a target that is due, if one is.
+    /// What is to be done about the digest of a target.
     async fn due(
         &self,
-        shared: &Shared,
+        store: &Store,
         live: &Live,
+        settings: &DigestSettings,
         target: &Target,
         now: DateTime<Utc>,
-    ) -> Result<Option<Occasion>, StoreError> {
+    ) -> Result<Due, StoreError> {
         if let Some(occasion) = self.waiting.get(target) {
-            return Ok(Some(occasion.clone()));
+            return Ok(Due::Tell(occasion.clone()));
         }
-        let Some(settings) = live.config.digests.get(&target.digest) else { return Ok(None) };
-        let cover = cover_of(shared, target, settings, now).await?;
+        let cover = cover_of(store, target, settings, now).await?;
         let rule = DigestRule {
             schedule: &settings.schedule,
             timezone: settings.timezone,
@@ -77,8 +157,9 @@ impl Ticker {
             in_force_since: cover.in_force_since,
         };
         Ok(match plan(&rule, cover.until, now) {
-            PlanDecision::NotDue { .. } | PlanDecision::Hold { .. } => None,
-            PlanDecision::Due { window, due_at, late, .. } => Some(Occasion {
+            PlanDecision::NotDue { next_at } => Due::Rest { next_at },
+            PlanDecision::Hold { slot, until } => Due::Hold(Held { target: target.clone(), slot, until }),
+            PlanDecision::Due { window, due_at, late, .. } => Due::Tell(Occasion {
                 window,
                 due_at,
                 late: late.map(|l| Late { slots_count: l.slots_missed, away: None }),
@@ -88,25 +169,34 @@ impl Ticker {
     }
 }
 
-async fn advance_incidents(shared: &Shared, live: &Live, now: DateTime<Utc>) -> Result<(), StoreError> {
-    let mut reader = shared.store.reader().acquire().await?;
+async fn advance_incidents(
+    store: &Store,
+    live: &Live,
+    now: DateTime<Utc>,
+    ticked: &mut Ticked,
+) -> Result<(), StoreError> {
+    let mut reader = store.reader().acquire().await?;
     let mut due = Vec::new();
     for incident in incidents::all_open(&mut reader).await? {
-        let open_letters = letters::open_of_incident(&mut reader, incident.id.0).await?;
-        if advance(&incident, Reading { open_letters }, now) != Transition::Rest {
+        let reading = Reading { open_letters: letters::open_of_incident(&mut reader, incident.id.0).await? };
+        if advance(&incident, reading, now) == Transition::Rest {
+            ticked.look_at(next_change_at(&incident, reading));
+        } else {
+            // One transition a tick; the next may follow at once.
+            ticked.look_at(Some(now + NEXT_TICK));
             due.push(incident.id);
         }
     }
     drop(reader);
     for id in due {
-        let mut tx = shared.store.begin().await?;
+        let mut tx = store.begin().await?;
         // It may have changed between the two looks: what is decided here is decided inside the transaction.
         let Some(incident) = incidents::find(&mut tx, id).await? else { continue };
         let open_letters = letters::open_of_incident(&mut tx, id.0).await?;
         let transition = advance(&incident, Reading { open_letters }, now);
         if carry_out(&mut tx, live, incident, &transition, open_letters, now).await? {
             tx.commit().await?;
-            shared.outbox_wake.notify_one();
+            ticked.has_messages = true;
         }
     }
     Ok(())
@@ -157,18 +247,18 @@ fn note(target: &Target, end_at: DateTime<Utc>, outcome: &WindowOutcome) {
 /// How far a target is told. One that is seen for the first time begins with the minute that runs; another schedule counts from when it
 /// was first seen.
 async fn cover_of(
-    shared: &Shared,
+    store: &Store,
     target: &Target,
     settings: &DigestSettings,
     now: DateTime<Utc>,
 ) -> Result<Cover, StoreError> {
     let (digest, key) = (target.digest.as_str(), target.key());
     let schedule = format!("{} {}", settings.schedule.line(), settings.timezone);
-    let known = ledger::cover(shared.store.reader(), digest, &key).await?;
+    let known = ledger::cover(store.reader(), digest, &key).await?;
     match known {
         Some(cover) if cover.schedule == schedule => Ok(cover),
         Some(cover) => {
-            let mut tx = shared.store.begin().await?;
+            let mut tx = store.begin().await?;
             ledger::note_schedule(&mut tx, digest, &key, &schedule, now).await?;
             tx.commit().await?;
             Ok(Cover { schedule, in_force_since: Some(now), ..cover })
@@ -176,7 +266,7 @@ async fn cover_of(
         None => {
             let until = now.duration_trunc(TimeDelta::minutes(1)).unwrap_or(now);
             let cover = Cover { until, schedule, in_force_since: None };
-            let mut tx = shared.store.begin().await?;
+            let mut tx = store.begin().await?;
             ledger::begin_cover(&mut tx, digest, &key, &cover).await?;
             tx.commit().await?;
             Ok(cover)

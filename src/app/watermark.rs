@@ -1,11 +1,13 @@
 //! Whether intake has passed an instant: everything that JetStream stored before it is committed here. A digest waits for that, up to a
 //! limit; then it says what is missing.
 
+use super::tick::{Passed, Watermark};
 use crate::ingest::jetstream;
 use crate::live::Shared;
 use crate::render::words;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -13,16 +15,9 @@ use tokio::time::timeout;
 const PATIENCE: TimeDelta = TimeDelta::minutes(5);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Intake has passed an instant, or is not waited for any longer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Passed {
-    /// What is missing, as a sentence without full stop; none when nothing is.
-    pub incomplete: Option<String>,
-}
-
 /// Remembers up to which message intake must have come for each instant that a digest waits for.
-#[derive(Debug, Default)]
-pub struct Watermark {
+pub struct StreamWatermark {
+    shared: Arc<Shared>,
     barriers: BTreeMap<DateTime<Utc>, Barrier>,
 }
 
@@ -33,11 +28,17 @@ struct Barrier {
     waiting_since: DateTime<Utc>,
 }
 
-impl Watermark {
-    /// None while it is worth waiting.
-    pub async fn passed(&mut self, shared: &Shared, instant: DateTime<Utc>, now: DateTime<Utc>) -> Option<Passed> {
+impl StreamWatermark {
+    /// Nothing is asked before the first digest is due.
+    pub fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, barriers: BTreeMap::new() }
+    }
+}
+
+impl Watermark for StreamWatermark {
+    async fn passed(&mut self, instant: DateTime<Utc>, now: DateTime<Utc>) -> Option<Passed> {
         let barrier = self.barriers.entry(instant).or_insert(Barrier { sequence: None, waiting_since: now });
-        let state = timeout(REQUEST_TIMEOUT, stream_state(shared)).await.ok().flatten();
+        let state = timeout(REQUEST_TIMEOUT, stream_state(&self.shared)).await.ok().flatten();
         if barrier.sequence.is_none() {
             barrier.sequence = state.as_ref().map(|s| s.last_sequence);
         }
@@ -51,8 +52,7 @@ impl Watermark {
         (now - barrier.waiting_since >= PATIENCE).then(|| Passed { incomplete: Some(missing(behind, instant)) })
     }
 
-    /// Forgets instants that no digest waits for any more.
-    pub fn forget_before(&mut self, at: DateTime<Utc>) {
+    fn forget_before(&mut self, at: DateTime<Utc>) {
         self.barriers.retain(|instant, _| *instant >= at);
     }
 }

@@ -1,6 +1,7 @@
 //! The commands, one file each. Rules live in the rooms that the commands ask; commands that act talk to a running service.
 
 mod args;
+mod backtest;
 pub mod check;
 mod client;
 pub mod config_schema;
@@ -80,6 +81,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Check(args) => return Ok(check(&args)),
         Command::Demo(args) => return Ok(demo::run(args.into()).await),
         Command::ConfigSchema => return Ok(config_schema::run(&mut io::stdout())),
+        Command::Backtest(args) => return backtest::run(args).await,
         Command::Exec(args) => return exec::run(&service, args).await,
         Command::Emit(args) => emit::run(&service, *args).await?,
         Command::Completions { shell } => {

@@ -7,7 +7,7 @@ mod target;
 
 pub use input::{Occasion, read_input};
 pub use preview::{PreviewError, preview};
-pub use target::{Target, targets};
+pub use target::{Target, receiver_key, targets};
 
 use crate::deliver::Channel;
 use crate::digest::{DigestInput, DigestView, compose};

@@ -19,10 +19,15 @@ pub struct Target {
 impl Target {
     /// How the ledger calls the receiver: its name, and the mailbox of an owner.
     pub fn key(&self) -> String {
-        match &self.owner {
-            Some(owner) => format!("{}:{}", self.receiver, mailbox(owner)),
-            None => self.receiver.to_string(),
-        }
+        receiver_key(self.receiver.as_str(), self.owner.as_deref())
+    }
+}
+
+/// A receiver's name, and the mailbox when it stands for owners.
+pub fn receiver_key(receiver: &str, owner: Option<&str>) -> String {
+    match owner {
+        Some(owner) => format!("{receiver}:{}", mailbox(owner)),
+        None => receiver.to_owned(),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::matcher::{Subject, value_of};
 use crate::name::{ReceiverName, WorkflowName};
 use crate::route::{GroupKey, Route};
 use crate::workflow::Domain;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -351,6 +351,29 @@ pub fn advance(incident: &Incident, reading: Reading, now: DateTime<Utc>) -> Tra
         }
         _ => Transition::Rest,
     }
+}
+
+/// When `advance` next gives something else than `Rest`, if nothing happens before; for an incident that rests now.
+pub fn next_change_at(incident: &Incident, reading: Reading) -> Option<DateTime<Utc>> {
+    let waits_for_somebody = match incident.state {
+        IncidentState::Resolved => return None,
+        IncidentState::Open => true,
+        IncidentState::Acknowledged => false,
+    };
+    let (terms, told) = (&incident.terms, &incident.told);
+    let grown = incident.event_count() >= told.events.saturating_mul(GROWTH_FACTOR);
+    let resolved = (reading.open_letters == 0).then_some((incident.last_failure_at, terms.resolve_after));
+    let grows = grown.then_some((told.at, terms.growth_every));
+    let step = terms.escalate.get(told.escalated_count).map(|step| (incident.opened_at, step.after));
+    let reminds = terms.remind_every.map(|every| (told.reminded_at, every));
+    let unheard = [step, reminds].into_iter().filter(|_| waits_for_somebody);
+    let waits = [resolved, grows].into_iter().chain(unheard).flatten();
+    waits.filter_map(|(from, wait)| from.checked_add_signed(TimeDelta::from_std(wait).ok()?)).min()
+}
+
+/// How many more failures make `incident` worth telling again.
+pub fn failures_until_grown(incident: &Incident) -> u64 {
+    incident.told.events.saturating_mul(GROWTH_FACTOR).saturating_sub(incident.event_count())
 }
 
 #[cfg(test)]

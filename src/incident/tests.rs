@@ -140,3 +140,47 @@ fn workflows_of_one_downstream_share_a_page_for_ten_minutes() {
     incident.add_item(&WorkflowName::new("payout"));
     assert_eq!((incident.event_count(), incident.item_count(), incident.hits.len()), (2, 1, 2));
 }
+
+#[test]
+fn nothing_is_to_be_done_before_the_next_change_and_something_at_it() {
+    let told = |events, reminded, escalated_count| {
+        let mut incident = incident();
+        incident.told = Told { events, at: at(reminded), reminded_at: at(reminded), escalated_count, page_number: 7 };
+        for n in 0..11 {
+            incident.add_failure(&failure("pay", n * 20));
+        }
+        incident
+    };
+    for reading in [OPEN, DONE] {
+        for (events, reminded, escalated) in [(1, 0, 0), (1, 0, 1), (12, 600, 0), (12, 600, 1)] {
+            for acknowledged in [false, true] {
+                let mut incident = told(events, reminded, escalated);
+                if acknowledged {
+                    incident.acknowledge(None, at(601));
+                }
+                let what = format!("{reading:?} {events} {reminded} {escalated} {acknowledged}");
+                let Some(next) = next_change_at(&incident, reading) else {
+                    assert_eq!(advance(&incident, reading, at(400_000)), Transition::Rest, "{what}");
+                    continue;
+                };
+                assert_eq!(advance(&incident, reading, next - TimeDelta::milliseconds(1)), Transition::Rest, "{what}");
+                assert_ne!(advance(&incident, reading, next), Transition::Rest, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_incident_that_is_over_never_changes() {
+    let mut incident = incident();
+    incident.resolve(None, at(5));
+    assert_eq!(next_change_at(&incident, DONE), None);
+}
+
+#[test]
+fn ten_times_what_was_told_is_grown() {
+    let mut incident = incident();
+    assert_eq!(failures_until_grown(&incident), 9);
+    (0..9).for_each(|n| incident.add_failure(&failure("pay", n)));
+    assert_eq!(failures_until_grown(&incident), 0);
+}

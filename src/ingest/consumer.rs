@@ -15,7 +15,7 @@ use async_nats::connection::State;
 use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::pull::{MessagesErrorKind, Stream};
 use chrono::{DateTime, Utc};
-use futures_util::StreamExt;
+use futures_util::{FutureExt as _, StreamExt as _};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -178,8 +178,8 @@ impl Consumer {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {
+                    drain(&mut reading.messages, &mut batch);
                     if !batch.is_empty() {
-                        // What was read is committed and acked before the process ends.
                         let _ = batches.send(self.decode(batch, &reading)).await;
                     }
                     return Ended::Stopped;
@@ -229,12 +229,23 @@ impl Consumer {
             stream_made_at: reading.stream_made_at,
             sequence: 0,
             arrival_at: DateTime::UNIX_EPOCH,
+            lag: 0,
         };
         // A stream that was deleted and made again counts from one: its messages are other ones.
         let incarnation = format!("{}@{}", progress.stream, reading.stream_made_at.timestamp_millis());
         let decode = |m| decode_one(&rules.reader, m, &incarnation, reading.read_until, &mut progress);
         let items = messages.iter().map(decode).collect();
         Batch { items, messages, progress, rules }
+    }
+}
+
+/// Takes what has come already, so that it is committed and acked before the process ends; else it would come again only after
+/// `ack_wait`.
+fn drain(messages: &mut Stream, batch: &mut Vec<Message>) {
+    while batch.len() < BATCH_MAX
+        && let Some(Some(Ok(message))) = messages.next().now_or_never()
+    {
+        batch.push(message);
     }
 }
 
@@ -248,6 +259,7 @@ fn decode_one(reader: &Reader, message: &Message, incarnation: &str, read_until:
         // Without its place there is nothing better than now; such a message can't be acked either.
         None => (0, clock::now(), false),
     };
+    progress.lag = place.as_ref().map_or(0, |info| info.pending);
     let received_at = crate::store::from_ms(received_at.timestamp_millis());
     progress.sequence = progress.sequence.max(sequence.cast_signed());
     progress.arrival_at = progress.arrival_at.max(received_at);

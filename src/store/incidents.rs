@@ -93,6 +93,13 @@ pub async fn save(tx: &mut SqliteConnection, incident: &Incident) -> Result<(), 
     Ok(())
 }
 
+/// Every key that leads to an unresolved incident.
+pub async fn open_keys(tx: &mut SqliteConnection) -> Result<Vec<(String, IncidentId)>, StoreError> {
+    let rows: Vec<(String, i64)> =
+        sqlx::query_as("SELECT key, incident_id FROM incident_keys ORDER BY key").fetch_all(tx).await?;
+    Ok(rows.into_iter().map(|(key, id)| (key, IncidentId(id))).collect())
+}
+
 /// Leads a key to an incident.
 pub async fn add_key(tx: &mut SqliteConnection, key: &str, id: IncidentId) -> Result<(), StoreError> {
     sqlx::query("INSERT INTO incident_keys (key, incident_id) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET incident_id = excluded.incident_id")

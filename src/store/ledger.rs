@@ -184,6 +184,12 @@ pub async fn newest_end(tx: &mut SqliteConnection) -> Result<Option<DateTime<Utc
     Ok(end.map(from_ms))
 }
 
+/// Forgets windows that were composed before `at`.
+pub async fn forget_before(tx: &mut SqliteConnection, at: DateTime<Utc>) -> Result<(), StoreError> {
+    sqlx::query("DELETE FROM digests WHERE composed_at < ?").bind(to_ms(at)).execute(tx).await?;
+    Ok(())
+}
+
 /// When each digest was last composed and enqueued.
 pub async fn last_success(pool: &SqlitePool) -> Result<Vec<(String, DateTime<Utc>)>, StoreError> {
     let rows: Vec<(String, i64)> =

@@ -271,6 +271,24 @@ pub async fn list(
     Ok(rows.iter().map(letter).collect())
 }
 
+/// Letters with a row number above `after`, in the order in which they were opened.
+pub async fn opened_after(pool: &SqlitePool, after: i64) -> Result<Vec<Letter>, StoreError> {
+    let sql = format!("{LETTER} WHERE d.id > ?1 ORDER BY d.id");
+    let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(after).fetch_all(pool).await?;
+    Ok(rows.iter().map(letter).collect())
+}
+
+/// Letters that were resolved from `from` to `to`, both within, in order.
+pub async fn resolved_between(
+    pool: &SqlitePool,
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+) -> Result<Vec<Letter>, StoreError> {
+    let sql = format!("{LETTER} WHERE d.resolved_at >= ?1 AND d.resolved_at <= ?2 ORDER BY d.resolved_at, d.id");
+    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(to_ms(from)).bind(to_ms(to));
+    Ok(query.fetch_all(pool).await?.iter().map(letter).collect())
+}
+
 /// One letter.
 pub async fn get(pool: &SqlitePool, id: i64) -> Result<Option<Letter>, StoreError> {
     let sql = format!("{LETTER} WHERE d.id = ?1");
@@ -299,12 +317,15 @@ pub struct Backlog {
     pub oldest_at: Option<DateTime<Utc>>,
 }
 
-/// Every workflow that has open letters, with how many and since when. Reads open letters only, which have an index of their own.
+/// Every workflow that ever had a letter, with its open ones. Reads open letters only, which have an index of their own.
 pub async fn backlog(pool: &SqlitePool) -> Result<Vec<Backlog>, StoreError> {
     let rows: Vec<(String, i64, Option<i64>)> = sqlx::query_as(
-        "SELECT w.name, count(*), min(d.dead_lettered_at) FROM dead_letters d INDEXED BY dead_letters_cause \
-         JOIN causes c ON c.id = d.cause_id JOIN workflows w ON w.id = c.workflow_id \
-         WHERE d.resolved_at IS NULL GROUP BY w.id ORDER BY w.name",
+        "SELECT w.name, coalesce(o.open, 0), o.oldest FROM workflows w LEFT JOIN \
+         (SELECT c.workflow_id, count(*) AS open, min(d.dead_lettered_at) AS oldest \
+          FROM dead_letters d INDEXED BY dead_letters_cause JOIN causes c ON c.id = d.cause_id \
+          WHERE d.resolved_at IS NULL GROUP BY c.workflow_id) o ON o.workflow_id = w.id \
+         WHERE o.open IS NOT NULL OR EXISTS \
+         (SELECT 1 FROM causes k WHERE k.workflow_id = w.id AND k.disposition = 'dead_lettered') ORDER BY w.name",
     )
     .fetch_all(pool)
     .await?;

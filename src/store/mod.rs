@@ -16,7 +16,8 @@ pub mod stats;
 use chrono::{DateTime, Utc};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Sqlite, SqlitePool, Transaction};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -149,9 +150,19 @@ fn lock_file(database: &Path) -> Result<File, StoreError> {
     if let Some(folder) = database.parent().filter(|f| !f.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(io)?;
     }
-    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(io)?;
+    let file = private().open(&path).map_err(io)?;
     file.try_lock().map_err(|_| StoreError::Locked(database.to_owned()))?;
+    // The log and its index take the mode of the database.
+    let database_io = |source| StoreError::Io { path: database.to_owned(), source };
+    private().open(database).map_err(database_io)?;
     Ok(file)
+}
+
+/// Makes a file for the owner alone when it is missing: payloads and keys are in it.
+fn private() -> OpenOptions {
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true).mode(0o600);
+    options
 }
 
 /// An instant as the store keeps it: milliseconds since 1970.

@@ -51,6 +51,8 @@ pub(in crate::cli) enum Command {
     Serve(ConfigFile),
     /// Say what is wrong with a config, and what it will do.
     Check(CheckArgs),
+    /// Play recorded events in virtual time, and say what would have been told.
+    Backtest(BacktestArgs),
     /// Play a night on loopback: failures come in, and what people would hear of them is shown.
     Demo(DemoArgs),
     /// Publish one event.
@@ -122,6 +124,35 @@ impl From<DemoArgs> for DemoOptions {
 pub(in crate::cli) struct CheckArgs {
     #[command(flatten)]
     pub(in crate::cli) config: ConfigFile,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(in crate::cli) enum BacktestFormat {
+    /// A page to read, day by day.
+    Text,
+    /// One JSON object a line.
+    Ndjson,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct BacktestArgs {
+    #[command(flatten)]
+    pub(in crate::cli) config: ConfigFile,
+    /// Events, one a line, in any accepted shape; `received_at` beside one says when it arrived.
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) events: PathBuf,
+    /// Begin here, RFC 3339; the first arrival unless given.
+    #[arg(long, value_name = "TIME")]
+    pub(in crate::cli) from: Option<DateTime<Utc>>,
+    /// End here; the last arrival unless given.
+    #[arg(long, value_name = "TIME")]
+    pub(in crate::cli) to: Option<DateTime<Utc>>,
+    /// Form.
+    #[arg(long, value_enum, default_value = "text")]
+    pub(in crate::cli) format: BacktestFormat,
+    /// Say what this config would tell differently; exit code 1 when a protected event loses its page.
+    #[arg(long, value_name = "CONFIG")]
+    pub(in crate::cli) against: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

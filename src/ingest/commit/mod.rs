@@ -29,6 +29,8 @@ pub struct Progress {
     pub sequence: i64,
     /// Newest arrival of the batch.
     pub arrival_at: DateTime<Utc>,
+    /// Messages that the stream still has for us after this batch.
+    pub lag: u64,
 }
 
 /// One message of a batch.

@@ -123,6 +123,7 @@ impl World {
             stream_made_at: at(0),
             sequence: self.sequence as i64,
             arrival_at: at(self.sequence as i64),
+            lag: 0,
         };
         let now = at(self.sequence as i64);
         self.intake.commit(&batch, &progress, &policy(), &PlainPager, now).await.unwrap()

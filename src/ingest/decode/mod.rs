@@ -9,6 +9,7 @@ mod n8n;
 pub mod native;
 mod text;
 
+pub use instant::read as read_instant;
 pub use text::{MESSAGE_MAX, visible};
 
 use super::{Inbound, QuarantineReason};

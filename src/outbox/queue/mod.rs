@@ -6,7 +6,8 @@ mod read;
 pub mod standing;
 
 pub use read::{
-    Admit, PendingCounts, earliest_due, find, list, next_due, overdue, peek_number, pending_counts, waiting_receivers,
+    Admit, PendingCounts, earliest_due, find, list, next_due, overdue, peek_number, pending, pending_counts,
+    waiting_receivers,
 };
 
 use super::entry::{Entry, EntryId, NewEntry, State};
@@ -163,6 +164,15 @@ pub async fn settle_unclaimed(
 ) -> Result<SettleOutcome, StoreError> {
     let done = write_change(tx, id, None, &Change::of(settlement, now)).await?;
     Ok(if done == 0 { SettleOutcome::LeaseLost } else { SettleOutcome::Settled })
+}
+
+/// Forgets entries up to `last` that were sent.
+///
+/// # Errors
+/// When the database refuses.
+pub async fn forget_sent(tx: &mut WriteTx, last: EntryId) -> Result<(), StoreError> {
+    sqlx::query("DELETE FROM outbox WHERE id <= ? AND state = 'sent'").bind(last.0).execute(&mut **tx).await?;
+    Ok(())
 }
 
 /// Columns that a settlement sets.

@@ -128,6 +128,15 @@ pub async fn peek_number(reader: &SqlitePool) -> Result<i64, StoreError> {
     Ok(sqlx::query(sql).fetch_one(reader).await?.try_get(0)?)
 }
 
+/// What waits, whole, in the order in which it was decided.
+///
+/// # Errors
+/// When the database refuses or a row can't be read.
+pub async fn pending(reader: &SqlitePool, limit: u32) -> Result<Vec<Entry>, StoreError> {
+    let sql = "SELECT * FROM outbox WHERE state = 'pending' ORDER BY id LIMIT ?";
+    sqlx::query(sql).bind(limit).fetch_all(reader).await?.iter().map(read_entry).collect()
+}
+
 fn read_summary(row: &SqliteRow) -> Result<EntrySummary, StoreError> {
     Ok(EntrySummary {
         id: EntryId(row.try_get("id")?),

@@ -1,0 +1,170 @@
+//! Makes lines of what intake and ticks left in the store: messages of the outbox, which count as sent at once, and dead letters.
+
+use super::line::{Line, LineKind};
+use crate::app::tick::Held;
+use crate::deliver::Channel;
+use crate::digest_job;
+use crate::live::Live;
+use crate::outbox::policy::Settlement;
+use crate::outbox::{Entry, EntryId, MessageKind, queue};
+use crate::render::{Content, MailFrame};
+use crate::store::letters::Letter;
+use crate::store::{Store, StoreError, ledger, letters};
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Messages that are taken from the outbox at once.
+const MESSAGES_MAX: u32 = 200;
+/// Digests that were printed are kept for so long.
+const KEEP_DIGESTS: TimeDelta = TimeDelta::days(1);
+
+/// What was seen so far, so that each thing is said once.
+#[derive(Debug)]
+pub(super) struct Gather {
+    store: Store,
+    letters_seen: i64,
+    /// Letters that were resolved at the last instant which was looked at.
+    resolved_at: Option<DateTime<Utc>>,
+    resolved: BTreeSet<i64>,
+    /// The first slot of the hold that was last said, by (digest, receiver).
+    holds: BTreeMap<digest_job::Target, DateTime<Utc>>,
+}
+
+impl Gather {
+    pub fn new(store: Store) -> Self {
+        Self { store, letters_seen: 0, resolved_at: None, resolved: BTreeSet::new(), holds: BTreeMap::new() }
+    }
+
+    /// Messages that were put in the outbox. They count as sent, and are forgotten.
+    pub async fn messages(&self, live: &Live, now: DateTime<Utc>) -> Result<Vec<Line>, StoreError> {
+        let mut lines = Vec::new();
+        loop {
+            let entries = queue::pending(self.store.reader(), MESSAGES_MAX).await?;
+            let Some(last) = entries.last().map(|e| e.id) else { break };
+            for entry in &entries {
+                lines.extend(self.message(live, entry).await?);
+            }
+            self.settle(&entries, last, now).await?;
+        }
+        Ok(lines)
+    }
+
+    async fn settle(&self, entries: &[Entry], last: EntryId, now: DateTime<Utc>) -> Result<(), StoreError> {
+        let mut tx = self.store.begin().await?;
+        for entry in entries {
+            queue::settle_unclaimed(&mut tx, entry.id, &Settlement::Sent { note: None }, now).await?;
+        }
+        queue::forget_sent(&mut tx, last).await?;
+        ledger::forget_before(&mut tx, now - KEEP_DIGESTS).await?;
+        tx.commit().await?;
+        Ok(())
+    }
+
+    async fn message(&self, live: &Live, entry: &Entry) -> Result<Option<Line>, StoreError> {
+        let new = &entry.new;
+        let kind = match new.kind {
+            MessageKind::Page => LineKind::Page,
+            MessageKind::Reminder => LineKind::Reminder,
+            MessageKind::Escalation => LineKind::Escalation,
+            MessageKind::Resolved => LineKind::Resolved,
+            MessageKind::Digest => LineKind::Digest,
+            MessageKind::Operator | MessageKind::Test => return Ok(None),
+        };
+        let view = |key: &str| new.view.get(key).filter(|v| !v.is_null());
+        let mut line = Line {
+            receiver: Some(digest_job::receiver_key(new.receiver.as_str(), new.address.as_deref())),
+            workflow: new.workflow.as_ref().map(ToString::to_string),
+            incident: new.incident_id.map(|id| id.to_string()),
+            reason: view("reason").and_then(Value::as_str).map(str::to_owned),
+            counts: view("counts").cloned(),
+            subject: match &new.content {
+                Content::Email(mail) => Some(mail.subject.clone()),
+                Content::Slack(_) | Content::Json(_) | Content::Text(_) => None,
+            },
+            text: Some(text(live, entry)),
+            ..Line::new(new.created_at, kind)
+        };
+        if let Some(id) = new.digest_id
+            && let Some(row) = ledger::get(self.store.reader(), id).await?
+        {
+            line.digest = Some(row.digest);
+            line.receiver = Some(row.receiver);
+            line.window_start = Some(row.window_start);
+            line.window_end = Some(row.window_end);
+            line.due_at = Some(row.due_at);
+            line.late = Some(row.late);
+            line.reason = row.incomplete;
+            line.counts = serde_json::from_str(&row.counts).ok();
+        }
+        Ok(Some(line))
+    }
+
+    /// Dead letters that were opened since the last look, and those that were resolved in `[from, to]`.
+    pub async fn letters(&mut self, from: DateTime<Utc>, to: DateTime<Utc>) -> Result<Vec<Line>, StoreError> {
+        let mut lines = Vec::new();
+        for letter in letters::opened_after(self.store.reader(), self.letters_seen).await? {
+            self.letters_seen = self.letters_seen.max(letter.id);
+            lines.push(letter_line(&letter, LineKind::DeadLetterOpened, letter.dead_lettered_at));
+        }
+        let from = self.resolved_at.map_or(from, |seen| seen.min(from));
+        let resolved = letters::resolved_between(self.store.reader(), from, to).await?;
+        for letter in resolved.iter().filter(|l| !self.resolved.contains(&l.id)) {
+            let at = letter.resolved_at.unwrap_or(to);
+            lines.push(letter_line(letter, LineKind::DeadLetterResolved, at));
+        }
+        self.resolved = resolved.iter().filter(|l| l.resolved_at == Some(to)).map(|l| l.id).collect();
+        self.resolved_at = Some(to);
+        Ok(lines)
+    }
+
+    /// A line for each hold that was not said yet.
+    pub fn holds(&mut self, held: &[Held], now: DateTime<Utc>) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for hold in held {
+            if self.holds.insert(hold.target.clone(), hold.slot) == Some(hold.slot) {
+                continue;
+            }
+            lines.push(Line {
+                receiver: Some(hold.target.key()),
+                digest: Some(hold.target.digest.to_string()),
+                due_at: Some(hold.until),
+                reason: Some("closed_hours".to_owned()),
+                ..Line::new(now, LineKind::Hold)
+            });
+        }
+        lines
+    }
+}
+
+fn letter_line(letter: &Letter, kind: LineKind, at: DateTime<Utc>) -> Line {
+    let text = match kind {
+        LineKind::DeadLetterResolved => letter.resolution_note.clone(),
+        _ => letter.error_message.clone(),
+    };
+    Line {
+        workflow: Some(letter.workflow.clone()),
+        incident: letter.incident_id.map(|id| id.to_string()),
+        item: letter.item.clone(),
+        reason: Some(letter.class.clone()),
+        text,
+        ..Line::new(at, kind)
+    }
+}
+
+/// What a message says, as plain text.
+fn text(live: &Live, entry: &Entry) -> String {
+    let new = &entry.new;
+    let frame =
+        || MailFrame { message_id: String::new(), references: Vec::new(), list_id: String::new(), images: Vec::new() };
+    match &new.content {
+        Content::Email(mail) => mail.text.clone(),
+        Content::Text(text) => text.clone(),
+        Content::Slack(_) | Content::Json(_) => {
+            match live.renderer.render(&new.template, Channel::Text, &new.view, &frame()).content {
+                Content::Text(text) => text,
+                Content::Email(_) | Content::Slack(_) | Content::Json(_) => String::new(),
+            }
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Runs the service over recorded events in virtual time: the same intake, the same tick, a store in memory, and a clock that jumps to
+//! each instant at which something can be due. What would have been sent is printed instead. No rule of the field lives here, and no
+//! clock is read: the same input gives the same lines, to the byte.
+//!
+//! ```text
+//!   lines by arrival ──► up to the next instant ──► Intake::commit ──► Ticker::tick ──► what both put in the outbox, as lines
+//!                              ▲                                            │
+//!                              └──── the next slot, opening, reminder … ────┘
+//! ```
+
+pub mod against;
+mod agenda;
+mod gather;
+pub mod input;
+pub mod line;
+pub mod report;
+
+use crate::app::tick::{Passed, Ticker, Watermark};
+use crate::event::{Event, EventType};
+use crate::ingest::Reader;
+use crate::ingest::commit::{Intake, Item, Progress};
+use crate::live::{Keys, Live};
+use crate::route::{Decision, Paging, Suppression};
+use crate::store::intake::QuarantineRow;
+use crate::store::{Store, StoreError, incidents};
+use agenda::Agenda;
+use chrono::{DateTime, Utc};
+use gather::Gather;
+use input::{Inflow, Input, Read};
+use line::{Line, LineKind};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Messages of one transaction at most, as in the service.
+const BATCH_MAX: usize = 1000;
+
+/// Keys of a backtest: fixed, so that redacted values and links come out the same each time. Nothing that it prints is secret by them.
+pub const KEYS: Keys = Keys { redaction: [0; 32], links: [0; 32] };
+
+/// Why a backtest ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum BacktestError {
+    /// The events can't be read.
+    #[error("{}: {source}", path.display())]
+    Events {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// There are more lines than can be counted, or a line is longer than 4 GiB.
+    #[error("{}: too many lines, or too long a line", .0.display())]
+    TooLarge(PathBuf),
+    /// What was found can't be written.
+    #[error(transparent)]
+    Output(#[from] io::Error),
+    /// The store in memory refuses.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The time that a backtest plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Windows begin here, cut to the minute.
+    pub from: DateTime<Utc>,
+    /// The last instant that is looked at; what arrives at it is not read any more.
+    pub to: DateTime<Utc>,
+}
+
+/// What became of one event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It opened or joined an incident that pages.
+    Paged,
+    /// Digests tell it.
+    Told,
+    /// A silence hid it.
+    Silenced,
+    /// No route sends it anywhere.
+    Unrouted,
+}
+
+/// Takes what a backtest finds, in order of time.
+pub trait Sink {
+    /// Something happened.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    fn line(&mut self, line: &Line) -> io::Result<()>;
+    /// An event that was new. `number` is its line in the file, from 1.
+    fn event(&mut self, number: u32, verdict: Verdict);
+    /// How far the play has come.
+    fn progress(&mut self, at: DateTime<Utc>, read_count: usize);
+}
+
+/// Everything that is read is committed before the tick that asks.
+struct AllRead;
+
+impl Watermark for AllRead {
+    async fn passed(&mut self, _: DateTime<Utc>, _: DateTime<Utc>) -> Option<Passed> {
+        Some(Passed { incomplete: None })
+    }
+
+    fn forget_before(&mut self, _: DateTime<Utc>) {}
+}
+
+/// Plays `input` from `span.from` to `span.to`.
+///
+/// # Errors
+/// When the events can't be read, or what was found can't be written.
+pub async fn play(live: &Live, input: &Input, span: Span, sink: &mut dyn Sink) -> Result<(), BacktestError> {
+    let store = Store::open("sqlite::memory:").await?;
+    let mut play = Play {
+        live,
+        intake: Intake::new(store.clone()),
+        ticker: Ticker::default(),
+        agenda: Agenda::new(&live.policy.silences),
+        gather: Gather::new(store.clone()),
+        store,
+        sink,
+        read_count: 0,
+    };
+    let reader: Arc<Reader> = live.reader.clone();
+    play.run(input.flow(reader, span), span).await
+}
+
+struct Play<'a> {
+    live: &'a Live,
+    store: Store,
+    intake: Intake,
+    ticker: Ticker,
+    agenda: Agenda,
+    gather: Gather,
+    sink: &'a mut dyn Sink,
+    read_count: usize,
+}
+
+/// Why a batch ends.
+struct Cut {
+    /// What arrives from here on is another batch's.
+    at: DateTime<Utc>,
+    /// More arrives before: the batch is only full.
+    is_full: bool,
+}
+
+impl Play<'_> {
+    async fn run(&mut self, mut inflow: Inflow, span: Span) -> Result<(), BacktestError> {
+        let mut next_at = self.tick(span.from).await?;
+        let mut now = span.from;
+        while now < span.to {
+            let due_at = [next_at, self.agenda.next_after(now)].into_iter().flatten().min().unwrap_or(span.to);
+            let mut cut = Cut { at: due_at.min(span.to), is_full: true };
+            while cut.is_full {
+                let batch = self.fill(&mut inflow, &mut cut).await?;
+                self.commit(batch).await?;
+            }
+            now = cut.at;
+            next_at = self.tick(now).await?;
+            self.sink.progress(now, self.read_count);
+        }
+        Ok(())
+    }
+
+    /// Takes lines up to the cut, and cuts earlier where one asks for a look at once.
+    async fn fill(
+        &mut self,
+        inflow: &mut Inflow,
+        cut: &mut Cut,
+    ) -> Result<Vec<(Read, Option<Decision>)>, BacktestError> {
+        let mut batch = Vec::new();
+        while batch.len() < BATCH_MAX {
+            let Some(read) = inflow.next_before(cut.at).await? else {
+                cut.is_full = false;
+                return Ok(batch);
+            };
+            let decision = match &read.item {
+                Item::Event(decoded, _) => {
+                    let decision = self.live.policy.decide(&decoded.event, read.arrival_at);
+                    let look_at = self.agenda.look_at(&decoded.event, &decision);
+                    cut.at = look_at.map_or(cut.at, |at| at.min(cut.at));
+                    Some(decision)
+                }
+                Item::Unreadable(_) => None,
+            };
+            batch.push((read, decision));
+        }
+        Ok(batch)
+    }
+
+    /// Commits a batch as if its newest message had just arrived, and says what came of it.
+    async fn commit(&mut self, batch: Vec<(Read, Option<Decision>)>) -> Result<(), BacktestError> {
+        let (Some(first), Some(last)) = (batch.first(), batch.last()) else { return Ok(()) };
+        let (first_at, now, sequence) = (first.0.arrival_at, last.0.arrival_at, i64::from(last.0.number));
+        self.read_count += batch.len();
+        let progress = Progress {
+            stream: input::SOURCE.to_owned(),
+            stream_made_at: DateTime::UNIX_EPOCH,
+            sequence,
+            arrival_at: now,
+        };
+        let (notes, items): (Vec<_>, Vec<_>) =
+            batch.into_iter().map(|(read, decision)| ((read.number, decision), read.item)).unzip();
+        let (policy, pager) = (&self.live.policy, &*self.live.announcer);
+        let committed = self.intake.commit(&items, &progress, policy, pager, now).await?;
+        let mut lines = Vec::new();
+        let mut fresh = committed.events.iter().peekable();
+        for ((number, decision), item) in notes.iter().zip(&items) {
+            match (item, decision) {
+                (Item::Unreadable(row), _) => lines.push(unreadable_line(*number, row)),
+                (Item::Event(decoded, _), Some(decision)) => {
+                    // What is left out here was seen before.
+                    if fresh.next_if(|event| event.id == decoded.event.id).is_some() {
+                        self.sink.event(*number, self.verdict(decision));
+                        lines.extend(suppress_line(&decoded.event, decision, self.is_told(decision)));
+                    }
+                }
+                (Item::Event(..), None) => {}
+            }
+        }
+        lines.extend(self.gather.letters(first_at, now).await?);
+        if committed.has_messages {
+            lines.extend(self.gather.messages(self.live, now).await?);
+        }
+        self.say(lines)
+    }
+
+    async fn tick(&mut self, now: DateTime<Utc>) -> Result<Option<DateTime<Utc>>, BacktestError> {
+        let ticked = self.ticker.tick(&self.store, self.live, &mut AllRead, now).await;
+        if let Some((_, error)) = ticked.failures.into_iter().next() {
+            return Err(error.into());
+        }
+        let mut lines = self.gather.holds(&ticked.holds, now);
+        if ticked.has_messages {
+            lines.extend(self.gather.messages(self.live, now).await?);
+        }
+        let mut reader = self.store.reader().acquire().await.map_err(StoreError::from)?;
+        let open = incidents::all_open(&mut reader).await?;
+        self.agenda.note_incidents(&open, incidents::open_keys(&mut reader).await?);
+        drop(reader);
+        self.say(lines)?;
+        Ok(ticked.next_at)
+    }
+
+    fn say(&mut self, mut lines: Vec<Line>) -> Result<(), BacktestError> {
+        lines.sort_by_key(|line| line.at);
+        lines.iter().try_for_each(|line| self.sink.line(line))?;
+        Ok(())
+    }
+
+    fn is_told(&self, decision: &Decision) -> bool {
+        !self.live.policy.resolved(&decision.matched).digests.is_empty()
+    }
+
+    fn verdict(&self, decision: &Decision) -> Verdict {
+        match &decision.paging {
+            Paging::Page { .. } => Verdict::Paged,
+            Paging::Suppress(_) if decision.silence_id.is_some() => Verdict::Silenced,
+            Paging::Suppress(_) if self.is_told(decision) => Verdict::Told,
+            Paging::Suppress(_) => Verdict::Unrouted,
+        }
+    }
+}
+
+fn unreadable_line(number: u32, row: &QuarantineRow) -> Line {
+    Line {
+        event: Some(format!("line {number}")),
+        reason: Some(row.reason.to_owned()),
+        text: Some(row.explanation.clone()),
+        ..Line::new(row.received_at, LineKind::Quarantined)
+    }
+}
+
+/// A failure that a silence hid, a final failure of a protected workflow that pages nobody, and a failure that nobody hears of.
+fn suppress_line(event: &Event, decision: &Decision, is_told: bool) -> Option<Line> {
+    let Paging::Suppress(suppression) = &decision.paging else { return None };
+    let is_failure = event.event_type == EventType::Failure;
+    let silenced = decision.silence_id.as_ref().filter(|_| is_failure);
+    let unpaged = event.is_final_failure() && decision.domain.is_protected();
+    if silenced.is_none() && !unpaged && (is_told || !is_failure) {
+        return None;
+    }
+    let (reason, text) = match silenced {
+        Some(id) => (Suppression::Silenced.as_str(), format!("Silence {id} hides it.")),
+        None if !is_told && !unpaged => ("unrouted", "No route sends it to anybody.".to_owned()),
+        None => (suppression.as_str(), format!("{}.", sentence_case(suppression.explanation()))),
+    };
+    Some(Line {
+        workflow: Some(event.workflow.to_string()),
+        event: Some(event.id.0.clone()),
+        item: event.item.clone(),
+        reason: Some(reason.to_owned()),
+        text: Some(text),
+        ..Line::new(event.received_at, LineKind::Suppress)
+    })
+}
+
+fn sentence_case(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}

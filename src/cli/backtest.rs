@@ -1,0 +1,133 @@
+//! `matins backtest`: what a config would have told over recorded events, and what another one would tell differently.
+
+use super::Failure;
+use super::args::{BacktestArgs, BacktestFormat};
+use crate::app;
+use crate::backtest::against::{Difference, Tally};
+use crate::backtest::input::Input;
+use crate::backtest::line::Line;
+use crate::backtest::report::{Ndjson, Report};
+use crate::backtest::{KEYS, Sink, Span, Verdict, play};
+use crate::clock;
+use crate::config;
+use crate::live::Live;
+use chrono::{DateTime, TimeDelta, Utc};
+use std::io::{self, BufWriter, IsTerminal as _, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Exit code 1 when `--against` finds a protected event that lost its page.
+pub(super) async fn run(args: BacktestArgs) -> Result<ExitCode, Failure> {
+    let live = load(&args.config.config)?;
+    let other = args.against.as_deref().map(load).transpose()?;
+    let input = Input::open(&args.events, &live.reader)?;
+    let span = span(&args, &input)?;
+    match other {
+        Some(other) => compare(&args, &live, &other, &input, span).await,
+        None => {
+            print(&args, &live, &input, span).await?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn load(path: &Path) -> Result<Live, Failure> {
+    let loaded = config::load(path, &config::environment, clock::now());
+    let loaded = loaded.map_err(|e| Failure::Usage(e.to_string()))?;
+    Ok(app::compile(loaded, Vec::new(), &KEYS).0)
+}
+
+/// From the first arrival to the last, unless said.
+fn span(args: &BacktestArgs, input: &Input) -> Result<Span, Failure> {
+    let (first, last) = input.arrivals().unzip();
+    // The last event is to be read as well.
+    let to = args.to.or(last.map(|at| at + TimeDelta::milliseconds(1))).or(args.from).unwrap_or_default();
+    let from = args.from.or(first).unwrap_or(to);
+    if to < from {
+        return Err(Failure::Usage("--to is before --from".to_owned()));
+    }
+    Ok(Span { from, to })
+}
+
+async fn print(args: &BacktestArgs, live: &Live, input: &Input, span: Span) -> Result<(), Failure> {
+    let out = BufWriter::with_capacity(1 << 16, io::stdout());
+    match args.format {
+        BacktestFormat::Ndjson => {
+            let mut sink = Watched::new(Ndjson::new(out), input, span);
+            play(live, input, span, &mut sink).await?;
+            sink.end().finish()?;
+        }
+        BacktestFormat::Text => {
+            let mut sink = Watched::new(Report::new(out, live.announcer.zone()), input, span);
+            play(live, input, span, &mut sink).await?;
+            sink.end().finish()?;
+        }
+    }
+    Ok(())
+}
+
+async fn compare(
+    args: &BacktestArgs,
+    current: &Live,
+    proposed: &Live,
+    input: &Input,
+    span: Span,
+) -> Result<ExitCode, Failure> {
+    let mut tallies = Vec::new();
+    for live in [current, proposed] {
+        let mut sink = Watched::new(Tally::default(), input, span);
+        play(live, input, span, &mut sink).await?;
+        tallies.push(sink.end());
+    }
+    let [current, proposed] = tallies.as_slice() else { return Ok(ExitCode::FAILURE) };
+    let difference = Difference::between(current, proposed);
+    match args.format {
+        BacktestFormat::Text => print!("{}", difference.write()),
+        BacktestFormat::Ndjson => println!("{}", serde_json::to_string(&difference)?),
+    }
+    Ok(if difference.loses_a_page() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Shows on a terminal how far the play has come.
+struct Watched<S> {
+    sink: S,
+    line_count: usize,
+    is_shown: bool,
+    shown: usize,
+}
+
+impl<S: Sink> Watched<S> {
+    fn new(sink: S, input: &Input, span: Span) -> Self {
+        let is_shown = io::stderr().is_terminal();
+        Self { sink, line_count: input.count_within(span), is_shown, shown: usize::MAX }
+    }
+
+    fn end(self) -> S {
+        if self.is_shown {
+            eprint!("\r\u{1b}[K");
+        }
+        self.sink
+    }
+}
+
+impl<S: Sink> Sink for Watched<S> {
+    fn line(&mut self, line: &Line) -> io::Result<()> {
+        self.sink.line(line)
+    }
+
+    fn event(&mut self, number: u32, verdict: Verdict) {
+        self.sink.event(number, verdict);
+    }
+
+    fn progress(&mut self, at: DateTime<Utc>, read_count: usize) {
+        let percent = read_count * 100 / self.line_count.max(1);
+        if !self.is_shown || percent == self.shown {
+            return;
+        }
+        self.shown = percent;
+        let bar = "#".repeat(percent * 40 / 100);
+        eprint!("\r[{bar:<40}] {percent:>3} %  {}\u{1b}[K", at.format("%Y-%m-%d"));
+        // A bar that can't be drawn is not missed.
+        let _ = io::stderr().flush();
+    }
+}
