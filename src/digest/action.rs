@@ -54,9 +54,11 @@ fn cause_action(tally: &Tally<'_>, cause: &CauseTally<'_>) -> Option<ActionItem>
 }
 
 /// What helps against a class; nothing against what passes by itself.
-fn advice(cause: &CauseTally<'_>, downstream: Option<&str>, step: Option<&str>) -> Option<String> {
+fn advice<'a>(cause: &CauseTally<'_>, downstream: Option<&'a str>, step: Option<&'a str>) -> Option<String> {
     let workflow = cause.workflow;
-    let step = step.map_or_else(|| workflow.to_string(), |s| format!("{s} of {workflow}"));
+    let named = |text: Option<&'a str>| text.filter(|t| !t.trim().is_empty());
+    let downstream = named(downstream);
+    let step = named(step).map_or_else(|| workflow.to_string(), |s| format!("{s} of {workflow}"));
     match cause.class {
         Class::Persistent => Some(format!("Check access and quota at {}.", downstream.unwrap_or(&step))),
         Class::InvalidInput => Some(format!("Check what goes into {step}.")),

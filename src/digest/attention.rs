@@ -2,8 +2,8 @@
 //! wait, and the verdict over them. Worst first, capped.
 
 use super::input::{LetterGroup, PageRecord, PageState};
-use super::tally::{Hearing, Tally, and_more};
-use super::view::{Headline, Link, PageItem, Section, UrgentItem};
+use super::tally::{Hearing, Tally, and_more, name_some};
+use super::view::{Contact, Headline, Link, PageItem, Section, UrgentItem};
 use crate::event::Class;
 use crate::name::WorkflowName;
 use crate::render::words;
@@ -13,8 +13,11 @@ use std::time::Duration;
 
 const URGENT_MAX: usize = 5;
 const PAGES_MAX: usize = 10;
+const OWNERS_MAX: usize = 4;
 /// A dead letter that waited so long is worth a look, however old the window in which it came.
 const LONG_WAIT: Duration = Duration::from_hours(24);
+/// Windows from this length on remind of dead letters that nothing is new of; in shorter ones that would be a nag.
+const REMINDING: Duration = Duration::from_hours(12);
 
 /// What needs a person, before it is capped.
 pub(super) struct Attention {
@@ -140,7 +143,46 @@ fn list_urgent(tally: &Tally<'_>, paged: &BTreeSet<&WorkflowName>) -> Vec<Urgent
             .filter(|w| !spoken.contains(w.workflow) && !paged.contains(w.workflow))
             .map(|waiting| waiting_item(tally, &waiting)),
     );
+    items.extend(backlog_item(tally));
     items
+}
+
+/// What waits in workflows that this window has no news of, all in one line and without their names.
+fn backlog_item(tally: &Tally<'_>) -> Option<UrgentItem> {
+    let old: Vec<_> = tally.old_letters().collect();
+    let count = old.iter().map(|(_, c)| c.open_count).sum();
+    let age = tally.age(old.iter().filter_map(|(_, c)| c.oldest_at).min()?);
+    if !waited_long(age) || tally.input.window.seconds() < REMINDING.as_secs() {
+        return None;
+    }
+    let up_to = if count == 1 { "" } else { "up to " };
+    Some(UrgentItem {
+        rank: 0,
+        text: format!("{} waited for {up_to}{}", words::noun_have(count, "older dead letter"), words::duration(age)),
+        aside: String::new(),
+        detail: format!("Nothing is new of their {}.", words::noun(old.len() as u64, "workflow")),
+        workflow: String::new(),
+        contact: owners_of(tally, old.iter().map(|(w, _)| *w)),
+    })
+}
+
+/// All whom to ask about dead letters of several workflows.
+fn owners_of<'a>(tally: &Tally<'_>, workflows: impl Iterator<Item = &'a WorkflowName>) -> Contact {
+    let owners: BTreeSet<&str> =
+        workflows.filter_map(|w| tally.info(w)?.owner.as_deref()).map(words::owner_name).collect();
+    let owner = name_some(&owners.into_iter().collect::<Vec<_>>(), OWNERS_MAX);
+    let link = Link { text: "Dead letters".to_owned(), url: tally.url("dead-letters", &[]) };
+    Contact {
+        owner: if owner.is_empty() { "none set".to_owned() } else { owner },
+        url: link.url.clone(),
+        links: vec![link],
+        ..Contact::default()
+    }
+}
+
+/// In whole minutes, as ages are read.
+fn waited_long(age: Duration) -> bool {
+    age.as_secs() / 60 > LONG_WAIT.as_secs() / 60
 }
 
 fn symptom_item(tally: &Tally<'_>, symptom: &super::input::SymptomLine) -> UrgentItem {
@@ -180,10 +222,10 @@ struct Waiting<'a> {
     sole: Option<&'a LetterGroup>,
 }
 
-/// Workflows whose dead letters came in the window or wait for long: protected ones first, then by number, then by age.
+/// Workflows with news, whose dead letters came in the window or wait for long: protected ones first, then by number, then by age.
 fn waiting<'a>(tally: &Tally<'a>) -> Vec<Waiting<'a>> {
     let mut groups: BTreeMap<&WorkflowName, Vec<&LetterGroup>> = BTreeMap::new();
-    for group in &tally.input.open_letters {
+    for group in tally.input.open_letters.iter().filter(|g| tally.is_current(&g.workflow)) {
         groups.entry(&group.workflow).or_default().push(group);
     }
     let mut found: Vec<Waiting<'_>> =
@@ -198,7 +240,7 @@ fn sum_up<'a>(tally: &Tally<'a>, workflow: &'a WorkflowName, groups: &[&'a Lette
     let count = tally.input.letter_flow.by_workflow.get(workflow).map_or(listed, |c| c.open_count.max(listed));
     let is_fresh = groups.iter().any(|g| g.new_count > 0);
     let sole = groups.first().copied().filter(|g| g.count == count);
-    (is_fresh || tally.age(oldest.oldest_at) > LONG_WAIT).then_some(Waiting { workflow, count, oldest, sole })
+    (is_fresh || waited_long(tally.age(oldest.oldest_at))).then_some(Waiting { workflow, count, oldest, sole })
 }
 
 fn waiting_item(tally: &Tally<'_>, waiting: &Waiting<'_>) -> UrgentItem {
@@ -212,7 +254,7 @@ fn waiting_item(tally: &Tally<'_>, waiting: &Waiting<'_>) -> UrgentItem {
     };
     let mut detail = Vec::new();
     let resolved = tally.input.letter_flow.by_workflow.get(waiting.workflow).map_or(0, |c| c.resolved_count);
-    if resolved == 0 && tally.age(waiting.oldest.oldest_at) > LONG_WAIT {
+    if resolved == 0 && waited_long(tally.age(waiting.oldest.oldest_at)) {
         detail.push("None was resolved in this window.".to_owned());
     }
     if let Some(info) = waiting.sole.and_then(|g| tally.input.fingerprints.get(&g.fingerprint)) {

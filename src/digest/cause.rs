@@ -67,8 +67,9 @@ fn cause_item(tally: &Tally<'_>, cause: &CauseTally<'_>, open: u64) -> CauseItem
         mark: mark(cause.kind).to_owned(),
         fingerprint: cause.fingerprint.0.clone(),
         workflow: cause.workflow.to_string(),
-        step: info.and_then(|i| i.step.clone()).unwrap_or_default(),
+        step: info.and_then(|i| i.step.as_deref()).map(words::one_line).unwrap_or_default(),
         sample: sample(info),
+        count_lines: format!("{:>4}", words::count(cause.count)),
         count: words::count(cause.count),
         short: letters.map_or(times.clone(), |letters| format!("{times}, {letters}")),
         detail: cause_detail(tally, cause, info, open),
@@ -99,7 +100,8 @@ fn sample(info: Option<&FingerprintInfo>) -> String {
 fn cause_detail(tally: &Tally<'_>, cause: &CauseTally<'_>, info: Option<&FingerprintInfo>, open: u64) -> String {
     let class = sentence_case(words::class(cause.class));
     let since = info.and_then(|i| i.first_in_window_at).map(|at| format!(" since {}", tally.time(at)));
-    let from = info.and_then(|i| i.downstream.as_ref()).map(|d| format!(", from {}", words::one_line(d)));
+    let from = info.and_then(|i| i.downstream.as_ref()).map(|d| words::one_line(d)).filter(|d| !d.is_empty());
+    let from = from.map(|d| format!(", from {d}"));
     let times = words::noun(cause.count, "time");
     let mut text = format!("{class}, {times}{}{}.", since.unwrap_or_default(), from.unwrap_or_default());
     if open > 0 {
@@ -124,24 +126,35 @@ pub(super) fn sentence_case(text: &str) -> String {
     chars.next().map(|c| c.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
-/// Open dead letters by cause, oldest first.
+/// Open dead letters by cause, oldest first. Those of workflows without news are counted only.
 pub(super) fn list_letters(tally: &Tally<'_>) -> Section<LetterItem> {
-    let mut groups: Vec<&LetterGroup> = tally.input.open_letters.iter().collect();
+    let all: u64 = tally.input.open_letters.iter().map(|g| g.count).sum();
+    let open = tally.totals.letters_open.max(all);
+    let (mut groups, old): (Vec<&LetterGroup>, Vec<&LetterGroup>) =
+        tally.input.open_letters.iter().partition(|g| tally.is_current(&g.workflow));
     groups.sort_by_key(|g| (g.oldest_at, &g.workflow, &g.fingerprint));
-    let open = tally.totals.letters_open.max(groups.iter().map(|g| g.count).sum());
+    let old: u64 = old.iter().map(|g| g.count).sum();
     let shown = &groups[..groups.len().min(LETTERS_MAX)];
-    let left = open - shown.iter().map(|g| g.count).sum::<u64>();
-    let causes = words::noun(groups.len() as u64, "cause");
+    let left = open - old - shown.iter().map(|g| g.count).sum::<u64>();
+    let causes = words::noun(tally.input.open_letters.len() as u64, "cause");
     Section {
         note: match open {
             0 => String::new(),
             _ => format!("{} open, {causes}, oldest first", words::count(open)),
         },
         items: shown.iter().map(|g| letter_item(tally, g)).collect(),
-        more: match left {
-            0 => String::new(),
-            _ => format!("And {} more.", words::noun(left, "dead letter").trim_start()),
-        },
+        more: more_letters(left, old),
+    }
+}
+
+/// "And 3 more, and 9 dead letters of earlier windows."
+fn more_letters(left: u64, old: u64) -> String {
+    let older = format!("{} of earlier windows", words::noun(old, "dead letter"));
+    match (left, old) {
+        (0, 0) => String::new(),
+        (left, 0) => format!("And {}.", words::noun(left, "more dead letter")),
+        (0, _) => format!("And {older}."),
+        (left, _) => format!("And {} more, and {older}.", words::count(left)),
     }
 }
 
@@ -152,6 +165,7 @@ fn letter_item(tally: &Tally<'_>, group: &LetterGroup) -> LetterItem {
         n => format!("Open all {}", words::count(n)),
     };
     LetterItem {
+        age_lines: format!("{:4}", words::age(tally.age(group.oldest_at))),
         age: words::age(tally.age(group.oldest_at)),
         item: brief(letter_name(group)),
         others: match group.count {

@@ -44,15 +44,6 @@ impl Form {
             _ => Self::Daily,
         }
     }
-
-    /// What a window is called.
-    pub fn period(self) -> &'static str {
-        match self {
-            Self::Hourly => "hour",
-            Self::Daily => "day",
-            Self::Weekly => "week",
-        }
-    }
 }
 
 /// Composes a digest: everything it says, in words, with every list capped and every event accounted for.
@@ -63,7 +54,7 @@ pub fn compose(input: &DigestInput) -> DigestView {
     let (fingerprints, listed) = list_causes(&tally, form);
     let counts = tally.counts(&listed);
     let title = format!("{} digest", sentence_case(&words::one_line(input.digest.as_str())));
-    let headline = attention.headline(write_lede(&tally, form, attention.is_quiet()));
+    let headline = attention.headline(write_lede(&tally, attention.is_quiet()));
     DigestView {
         digest: input.digest.to_string(),
         notice: format!("#{} {title}: {}", input.number, headline.verdict),
@@ -77,7 +68,7 @@ pub fn compose(input: &DigestInput) -> DigestView {
         incomplete: input.incomplete.as_ref().map(|why| format!("Incomplete: {why}.")).unwrap_or_default(),
         headline,
         actions: list_actions(&tally, form),
-        numbers: list_numbers(&tally, form),
+        numbers: list_numbers(&tally),
         plot: draw_up(&tally, form),
         workflows: list_workflows(&tally, form),
         dead_letters: list_letters(&tally),

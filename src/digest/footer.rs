@@ -83,10 +83,14 @@ pub(super) fn list_service(tally: &Tally<'_>) -> Vec<Note> {
     }
     if tally.input.late_count > 0 {
         let events = words::noun(tally.input.late_count, "event");
-        let text = format!("{events} of this window happened before it and arrived late.");
+        let text = format!("{events} arrived an hour or more after {} happened.", they(tally.input.late_count));
         notes.push(Note { lead: String::new(), ..note(text) });
     }
     notes
+}
+
+fn they(count: u64) -> &'static str {
+    if count == 1 { "it" } else { "they" }
 }
 
 /// The balance, in rows and in one line.

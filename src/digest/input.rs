@@ -23,6 +23,16 @@ impl Window {
     pub fn seconds(&self) -> u64 {
         (self.end_at - self.start_at).num_seconds().max(1).unsigned_abs()
     }
+
+    /// What a window of about this length is called; a day may be an hour shorter or longer, when clocks change.
+    pub fn period(&self) -> &'static str {
+        match self.seconds() / 60 {
+            55..=65 => "hour",
+            1_380..=1_500 => "day",
+            10_020..=10_140 => "week",
+            _ => "window",
+        }
+    }
 }
 
 /// Everything that one digest to one receiver is composed from.
@@ -77,7 +87,7 @@ pub struct DigestInput {
     pub service: Vec<String>,
     /// Every workflow that occurs above, and every one of config that is routed here and expected to be heard.
     pub workflows: BTreeMap<WorkflowName, WorkflowInfo>,
-    /// Events of the window that happened before it began.
+    /// Events of the window that arrived an hour or more after they happened.
     pub late_count: u64,
 }
 

@@ -1,11 +1,10 @@
 //! Headline numbers, the sentence below the verdict, what was healed, and who was heard.
 
 use super::cause::sentence_case;
-use super::compose::Form;
 use super::drawing::{draw_numbers, draw_recoveries};
 use super::input::{Cell, Totals};
 use super::tally::{CauseKind, Hearing, Tally, name_some};
-use super::view::{Heard, Numbers, Recoveries, RecoveryRow, Tile};
+use super::view::{Heard, Numbers, Recoveries, RecoveryRow, ShortNumber, Tile};
 use crate::event::EventType;
 use crate::name::WorkflowName;
 use crate::render::words;
@@ -17,7 +16,7 @@ const STRATEGIES_MAX: usize = 8;
 const NAMES_MAX: usize = 5;
 
 /// The tiles. A number that can't be known is "?", never 0.
-pub(super) fn list_numbers(tally: &Tally<'_>, form: Form) -> Numbers {
+pub(super) fn list_numbers(tally: &Tally<'_>) -> Numbers {
     let (now, before) = (&tally.totals, tally.input.previous.as_ref());
     let plain = |label: &str, of: fn(&Totals) -> u64| Tile {
         label: label.to_owned(),
@@ -43,10 +42,47 @@ pub(super) fn list_numbers(tally: &Tally<'_>, form: Form) -> Numbers {
         plain("Pages", |t| t.pages),
     ];
     let note = match before {
-        Some(_) => format!("against the {} before", form.period()),
-        None => format!("no data for the {} before", form.period()),
+        Some(_) => format!("against the {} before", tally.input.window.period()),
+        None => format!("no data for the {} before", tally.input.window.period()),
     };
-    Numbers { note, table_lines: draw_numbers(&items), items }
+    Numbers { note, table_lines: draw_numbers(&items), short: list_short(tally), items }
+}
+
+/// The same in fewer words, in two columns; what can't be known is left out.
+fn list_short(tally: &Tally<'_>) -> Vec<ShortNumber> {
+    let (now, before) = (&tally.totals, tally.input.previous.as_ref());
+    let moved = |of: fn(&Totals) -> Option<u64>, write: fn(&u64) -> String| match (of(now), before) {
+        (Some(value), Some(before)) => format!(", {}", words::change_as(value, of(before), write)),
+        (None, _) | (_, None) => String::new(),
+    };
+    let count: fn(&u64) -> String = |n| words::count(*n);
+    let percent: fn(&u64) -> String = |n| format!("{n} %");
+    let time: fn(&u64) -> String = |ms| words::duration(Duration::from_millis(*ms));
+    let short = |value: String, text: String| ShortNumber { value, text };
+    let runs = now.runs.map(|n| format!(" in {}", words::noun(n, "run"))).unwrap_or_default();
+    let failures = format!("{}{runs}{}", unit(now.failures, "failure"), moved(|t| Some(t.failures), count));
+    let healed =
+        healed_percent(now).map(|n| short(percent(&n), format!("healed by itself{}", moved(healed_percent, percent))));
+    let open = format!("{} open{}", unit(now.letters_open, "dead letter"), moved(|t| Some(t.letters_open), count));
+    let flow =
+        format!("{} in, {} resolved", unit(now.letters_opened, "dead letter"), words::count(now.letters_resolved));
+    let mean = mean_ms(now).map(|ms| short(time(&ms), format!("mean time to heal{}", moved(mean_ms, time))));
+    let pages = format!("{}{}", unit(now.pages, "page"), moved(|t| Some(t.pages), count));
+    let numbers = [
+        Some(short(words::count(now.failures), failures)),
+        healed,
+        Some(short(words::count(now.letters_open), open)),
+        Some(short(words::count(now.letters_opened), flow)),
+        mean,
+        Some(short(words::count(now.pages), pages)),
+    ];
+    numbers.into_iter().flatten().collect()
+}
+
+/// "failures": a noun that agrees with its number, without the number.
+fn unit(count: u64, noun: &str) -> String {
+    let text = words::noun(count, noun);
+    text.split_once(' ').map(|(_, noun)| noun.to_owned()).unwrap_or_default()
 }
 
 fn healed_percent(totals: &Totals) -> Option<u64> {
@@ -59,12 +95,12 @@ fn mean_ms(totals: &Totals) -> Option<u64> {
 }
 
 /// What happened, in one or two sentences.
-pub(super) fn write_lede(tally: &Tally<'_>, form: Form, is_quiet: bool) -> String {
+pub(super) fn write_lede(tally: &Tally<'_>, is_quiet: bool) -> String {
     let totals = &tally.totals;
     let runs = totals.runs.map(|n| format!(" in {}", words::noun(n, "run"))).unwrap_or_default();
     let mut text = format!("{}{runs}", words::noun(totals.failures, "failure"));
     if let Some(before) = &tally.input.previous {
-        text.push_str(&difference(totals.failures, before.failures, form));
+        text.push_str(&difference(totals.failures, before.failures, tally.input.window.period()));
     }
     let (healed, ended) = Tally::healed(totals);
     match (healed, is_quiet && totals.failures == 0) {
@@ -77,8 +113,7 @@ pub(super) fn write_lede(tally: &Tally<'_>, form: Form, is_quiet: bool) -> Strin
     text
 }
 
-fn difference(now: u64, before: u64, form: Form) -> String {
-    let period = form.period();
+fn difference(now: u64, before: u64, period: &str) -> String {
     match (now, before) {
         (0, 0) => String::new(),
         (a, b) if a > b => format!(", {} more than the {period} before", words::count(a - b)),
@@ -139,11 +174,13 @@ pub(super) fn list_recoveries(tally: &Tally<'_>) -> Recoveries {
     if !letters.is_empty() {
         text = format!("{text} {letters}");
     }
-    let items: Vec<_> = shown.iter().map(|(name, h)| recovery_row(name, h)).collect();
+    let has_tries = shown.iter().any(|(_, h)| h.tries_count > 0);
+    let items: Vec<_> = shown.iter().map(|(name, h)| recovery_row(name, h, has_tries)).collect();
     Recoveries {
+        has_tries,
         note: format!("{} of {}", words::count(healed), words::count(ended)),
         text,
-        table_lines: if items.is_empty() { String::new() } else { draw_recoveries(&items) },
+        table_lines: if items.is_empty() { String::new() } else { draw_recoveries(&items, has_tries) },
         items,
     }
 }
@@ -196,12 +233,16 @@ fn mean(healing: &Healing) -> Option<Duration> {
     healing.took_ms.checked_div(healing.took_count).map(Duration::from_millis)
 }
 
-fn recovery_row(name: &str, healing: &Healing) -> RecoveryRow {
+fn recovery_row(name: &str, healing: &Healing, has_tries: bool) -> RecoveryRow {
     let tenths = (healing.tries * 10).checked_div(healing.tries_count);
     RecoveryRow {
         strategy: sentence_case(&words::one_line(name)),
         count: words::count(healing.count),
-        tries: tenths.map_or("?".to_owned(), |t| format!("{}.{}", t / 10, t % 10)),
+        tries: match tenths {
+            Some(t) => format!("{}.{}", t / 10, t % 10),
+            None if has_tries => "?".to_owned(),
+            None => String::new(),
+        },
         time: mean(healing).map_or("?".to_owned(), words::duration),
     }
 }

@@ -1,7 +1,7 @@
 //! What the plots show: buckets, labels, and the sentence that says the same. Drawing them is `render::plot`'s work.
 
 use super::compose::Form;
-use super::drawing::{draw_classes, draw_heat};
+use super::drawing::{draw_classes, draw_heat, indent};
 use super::input::Window;
 use super::tally::Tally;
 use super::view::{ClassBar, Heat, HeatRow, LegendItem, Plot, PlotLabel, PlotView};
@@ -29,11 +29,13 @@ struct Buckets {
 }
 
 impl Buckets {
-    /// The finest round length that gives no more than 30 bars; days once the window is long.
+    /// The finest round length that gives no more than 30 bars; days once the window is long. Events of a window over
+    /// six hours are counted by the hour, so its bars are no finer.
     fn new(window: Window) -> Self {
         let length = window.seconds();
-        let steps = [5 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, DAY, 7 * DAY, 30 * DAY];
-        let fits = |s: &u64| length.div_ceil(*s) <= BUCKETS_MAX;
+        let steps = [5 * MINUTE, 15 * MINUTE, HOUR, 2 * HOUR, DAY, 7 * DAY, 30 * DAY];
+        let is_known = |s: &u64| *s >= HOUR || length <= 6 * HOUR;
+        let fits = |s: &u64| is_known(s) && length.div_ceil(*s) <= BUCKETS_MAX;
         let seconds = steps.into_iter().find(fits).unwrap_or_else(|| length.div_ceil(BUCKETS_MAX));
         Self { window, seconds, count: usize::try_from(length.div_ceil(seconds)).unwrap_or(1).max(1) }
     }
@@ -50,9 +52,13 @@ impl Buckets {
 
     fn unit(&self) -> &'static str {
         match self.seconds {
-            s if s < HOUR => "in steps of minutes",
-            s if s < DAY => "by hour",
+            300 => "in steps of 5 minutes",
+            900 => "by quarter hour",
+            HOUR => "by hour",
+            7_200 => "in steps of 2 hours",
             DAY => "by day",
+            604_800 => "in steps of 7 days",
+            2_592_000 => "in steps of 30 days",
             _ => "over time",
         }
     }
@@ -138,7 +144,7 @@ fn failures_plot(tally: &Tally<'_>, buckets: Buckets, stacks: &[[u64; BAND_COUNT
     let bands = list_legend(tally).iter().map(|l| format!("{} {}", l.count, l.text)).collect::<Vec<_>>().join("; ");
     let all = words::count(tally.totals.failures);
     let alt = format!("{title}: {all} in all. {note}. {bands}.");
-    Plot { title, note, alt, ..axis(tally, buckets, &sums, "failures") }
+    Plot { heading_lines: heading(&title, &note), title, note, alt, ..axis(tally, buckets, &sums, "failures") }
 }
 
 fn open_plot(tally: &Tally<'_>, buckets: Buckets, levels: &[u64]) -> Plot {
@@ -147,11 +153,21 @@ fn open_plot(tally: &Tally<'_>, buckets: Buckets, levels: &[u64]) -> Plot {
     let end = tally.totals.letters_open;
     let (start, most, end) = (words::count(start), words::count(max), words::count(end));
     let note = format!("{start} at the start, {most} at most, {end} now");
+    let title = "Dead letters open".to_owned();
     Plot {
-        title: "Dead letters open".to_owned(),
+        heading_lines: heading(&title, &note),
+        title,
         alt: format!("Open dead letters {}: {note}.", buckets.unit()),
         note,
         ..axis(tally, buckets, levels, "open")
+    }
+}
+
+/// Title and note in the columns of the numbers above, or one below the other.
+fn heading(title: &str, note: &str) -> String {
+    match title.chars().count() {
+        0..27 => format!("{title:27}{note}"),
+        _ => format!("{title}\n  {note}"),
     }
 }
 
@@ -165,7 +181,7 @@ fn axis(tally: &Tally<'_>, buckets: Buckets, values: &[u64], cid: &str) -> Plot 
         cid: format!("{cid}-{}@matins", tally.input.number),
         top: words::count(plot::ceiling(max)),
         labels: labels(tally, buckets, step),
-        bars_lines: format!("{wide}  0 to {}\n{}", words::count(max), text_axis(tally, buckets, step, repeat)),
+        bars_lines: indent(&format!("{wide}  0 to {}\n{}", words::count(max), text_axis(tally, buckets, step, repeat))),
         short_lines: format!("{short}\n{}", text_axis(tally, buckets, step, 1)),
         ..Plot::default()
     }

@@ -30,16 +30,15 @@ pub(super) fn list_workflows(tally: &Tally<'_>, form: Form) -> WorkflowTable {
             (n, Form::Hourly | Form::Daily) => words::count(n as u64),
         },
         items,
-        more: write_more(&all[shown.len()..]),
+        more: [write_more(&all[shown.len()..]), write_old(tally)].join(" ").trim().to_owned(),
         total,
-        legend: "Final: no more retries. Open: dead letters that are not resolved yet. ?: nothing heard, so unknown."
-            .to_owned(),
+        legend: "Final: no more retries. Open: dead letters not resolved yet. ?: unknown.".to_owned(),
     }
 }
 
 /// The hourly digest leaves out what was quiet.
 fn is_shown(tally: &Tally<'_>, workflow: &WorkflowName, counts: &WorkflowTally, form: Form) -> bool {
-    let is_busy = counts.failures > 0 || open_letters(tally, workflow) > 0;
+    let is_busy = counts.failures > 0 || (tally.is_current(workflow) && open_letters(tally, workflow) > 0);
     let is_missing = tally.hearing(workflow) != Hearing::Heard;
     match form {
         Form::Hourly => is_busy || is_missing,
@@ -59,6 +58,16 @@ fn write_more(left: &[(&WorkflowName, &WorkflowTally)]) -> String {
     let names: Vec<&str> = left.iter().map(|(w, _)| w.as_str()).collect();
     let count = words::count(left.len() as u64);
     format!("And {count} more with {}: {}.", words::noun(failures, "failure"), name_some(&names, NAMES_MAX))
+}
+
+/// What the total holds beside the rows: "The total holds 9 dead letters of 2 workflows with nothing new as well."
+fn write_old(tally: &Tally<'_>) -> String {
+    let (count, workflows) = tally.old_letters().fold((0, 0), |(n, w), (_, c)| (n + c.open_count, w + 1));
+    if workflows == 0 {
+        return String::new();
+    }
+    let letters = words::noun(count, "dead letter");
+    format!("The total holds {letters} of {} with nothing new as well.", words::noun(workflows, "workflow"))
 }
 
 fn workflow_row(tally: &Tally<'_>, workflow: &WorkflowName, counts: &WorkflowTally) -> WorkflowRow {

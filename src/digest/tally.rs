@@ -1,7 +1,7 @@
 //! Adds up what a digest is given: by workflow and by cause, with the zone and addresses that every sentence needs.
 //! What is said about the sums is composed elsewhere.
 
-use super::input::{Cell, DigestInput, Fate, Totals, WorkflowInfo, workflow_runs};
+use super::input::{Cell, DigestInput, Fate, LetterCount, Totals, WorkflowInfo, workflow_runs};
 use super::view::{Contact, DigestCounts, Link};
 use crate::event::{Class, Fingerprint};
 use crate::name::WorkflowName;
@@ -15,6 +15,9 @@ pub(super) struct Tally<'a> {
     pub input: &'a DigestInput,
     pub totals: Totals,
     pub workflows: BTreeMap<&'a WorkflowName, WorkflowTally>,
+    /// Workflows that this window has news of. Dead letters of the others are counted, never listed by name: they were
+    /// when they came, and naming them again when they wait for too long is the work of symptoms.
+    current: BTreeSet<&'a WorkflowName>,
     /// Most final failures first, then most failures.
     pub causes: Vec<CauseTally<'a>>,
 }
@@ -73,9 +76,20 @@ impl<'a> Tally<'a> {
         Self {
             input,
             totals: Totals::measure(&input.cells, &input.letter_flow, pages.count() as u64),
+            current: list_current(input),
             workflows: tally_workflows(input),
             causes: tally_causes(input),
         }
+    }
+
+    /// Whether this window has news of a workflow: an event, a dead letter, an incident or a firing symptom.
+    pub fn is_current(&self, workflow: &WorkflowName) -> bool {
+        self.current.contains(workflow)
+    }
+
+    /// Open dead letters of workflows without news.
+    pub fn old_letters(&self) -> impl Iterator<Item = (&'a WorkflowName, &'a LetterCount)> {
+        self.input.letter_flow.by_workflow.iter().filter(|(w, c)| c.open_count > 0 && !self.is_current(w))
     }
 
     /// End of the window: "now", for every age and time in the digest.
@@ -165,6 +179,14 @@ impl<'a> Tally<'a> {
         }
         counts
     }
+}
+
+fn list_current(input: &DigestInput) -> BTreeSet<&WorkflowName> {
+    let heard = input.cells.iter().filter(|c| !c.is_silenced()).map(|c| &c.workflow);
+    let fresh = input.open_letters.iter().filter(|g| g.new_count > 0).map(|g| &g.workflow);
+    let paged = input.pages.iter().flat_map(|p| &p.workflows);
+    let firing = input.urgent.iter().map(|s| &s.workflow);
+    heard.chain(fresh).chain(paged).chain(firing).collect()
 }
 
 fn tally_workflows(input: &DigestInput) -> BTreeMap<&WorkflowName, WorkflowTally> {

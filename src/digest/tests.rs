@@ -1,10 +1,11 @@
 //! What a digest promises, over arbitrary input; and what one looks like, on every channel.
 
-use super::sample::{failures, full, hostile, large, night, nothing, quiet, recoveries};
+use super::sample::*;
 use super::*;
 use crate::deliver::Channel;
 use crate::event::{Class, Disposition};
 use crate::render::{Content, MailContent, MailFrame, Rendered, Renderer, SlackMessage};
+use crate::workflow::Domain;
 use proptest::prelude::*;
 use serde_json::Value;
 use std::sync::LazyLock;
@@ -165,6 +166,83 @@ fn pictures_are_those_that_the_page_shows() {
 fn a_digest_in_a_zone_with_half_hours_labels_full_hours_of_that_zone() {
     let labels: Vec<_> = compose(&night("daily")).plot.failures.labels.into_iter().map(|l| l.text).collect();
     assert_eq!(labels, ["10:00", "14:00", "18:00", "22:00", "02:00", "06:00"]);
+}
+
+/// A daily digest in which `old-flow` has `hours` old dead letters and nothing else, beside a workflow with news.
+fn with_old_letters(hours: f64, fresh: u64) -> DigestInput {
+    let mut input = quiet("daily");
+    input.open_letters = vec![letters("old-flow", "old", 3, fresh, hours, "item-of-old")];
+    let count = LetterCount { opened_count: fresh, resolved_count: 0, open_count: 3, oldest_at: Some(ago(hours)) };
+    input.letter_flow.by_workflow.insert("old-flow".into(), count);
+    input.letter_flow.open_at_end = 3;
+    input.fingerprints.insert(fp("old"), cause("old-flow", Class::InvalidInput, "422 of old-flow", ago(hours)));
+    input
+        .workflows
+        .insert("old-flow".into(), WorkflowInfo { every: None, ..workflow("Dev Patel", Domain::Standard, hours) });
+    input
+}
+
+#[test]
+fn letters_of_earlier_windows_are_counted_and_named_only_with_news_of_their_workflow() {
+    for hours in [24.001, 47.9, 200.0] {
+        let mail = mail(&with_old_letters(hours, 0));
+        assert!(!mail.text.contains("old-flow") && !mail.html.contains("old-flow"), "{}", mail.text);
+        assert!(mail.text.contains("Dead letters open                  3"), "{}", mail.text);
+        assert!(mail.text.contains("And 3 dead letters of earlier windows."), "{}", mail.text);
+    }
+    assert!(mail(&with_old_letters(47.9, 1)).text.contains("3 items of old-flow have waited for up to 47 h"));
+}
+
+#[test]
+fn letters_that_wait_for_over_24_h_in_whole_minutes_are_something_to_look_at() {
+    let looked_at = |hours| compose(&with_old_letters(hours, 0)).urgent.items;
+    assert_eq!(looked_at(24.001), []);
+    let items = looked_at(25.5);
+    assert_eq!(items[0].text, "3 older dead letters have waited for up to 25 h");
+    assert_eq!((items[0].workflow.as_str(), items[0].contact.owner.as_str()), ("", "Dev Patel"));
+}
+
+#[test]
+fn a_short_window_does_not_remind_of_letters_that_nothing_is_new_of() {
+    let mut input = with_old_letters(300.0, 0);
+    input.window.start_at = ago(1.0);
+    assert_eq!(compose(&input).urgent.items, []);
+}
+
+#[test]
+fn a_window_is_called_what_it_is() {
+    let said = |minutes: i64| {
+        let mut input = night("daily");
+        input.window.start_at = input.window.end_at - chrono::Duration::minutes(minutes);
+        compose(&input).numbers.note
+    };
+    let before = |period| format!("against the {period} before");
+    let notes = [1, 60, 526, 23 * 60, 24 * 60, 25 * 60, 7 * 24 * 60].map(said);
+    assert_eq!(notes, ["window", "hour", "window", "day", "day", "day", "week"].map(before));
+}
+
+#[test]
+fn tries_that_nobody_told_have_no_column() {
+    let mut input = night("weekly");
+    assert!(mail(&input).text.contains("Mean tries"));
+    input.cells.iter_mut().for_each(|c| c.attempts_count = 0);
+    let mail = mail(&input);
+    assert!(!mail.text.contains("Mean tries") && !mail.html.contains("Mean tries"));
+    assert!(compose(&input).recoveries.items.iter().all(|r| r.tries.is_empty()));
+}
+
+#[test]
+fn a_step_that_is_blank_leaves_no_separator() {
+    let mut input = night("daily");
+    for info in input.fingerprints.values_mut() {
+        (info.step, info.downstream) = (Some(" ".to_owned()), Some(String::new()));
+    }
+    for text in [mail(&input).text, mail(&input).html, plain(&slack(&input))] {
+        assert!(
+            !text.contains(" /\n") && !text.contains(" / ,") && !text.contains(", from .") && !text.contains("at ."),
+            "{text}"
+        );
+    }
 }
 
 fn any_cell() -> impl Strategy<Value = Cell> {

@@ -232,6 +232,8 @@ pub struct CauseItem {
     pub sample: String,
     /// How often.
     pub count: String,
+    /// The same at the right of 4 columns, for text.
+    pub count_lines: String,
     /// "11 times, 3 dead letters"
     pub short: String,
     /// "LLM output, 11 times since Tue 18:22, from openai. 3 orders are dead letters." as sentences.
@@ -250,6 +252,8 @@ pub struct Numbers {
     pub note: String,
     /// One tile each.
     pub items: Vec<Tile>,
+    /// The same in fewer words, for two columns; without what can't be known.
+    pub short: Vec<ShortNumber>,
     /// The same as lines of text.
     pub table_lines: String,
 }
@@ -263,6 +267,15 @@ pub struct Tile {
     pub value: String,
     /// "↑ from 7"
     pub change: String,
+}
+
+/// A number that begins a phrase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ShortNumber {
+    /// "116"
+    pub value: String,
+    /// "failures in 1,231 runs, ↑ from 71"
+    pub text: String,
 }
 
 /// Plots, as numbers and as words.
@@ -297,6 +310,8 @@ pub struct Plot {
     pub title: String,
     /// "Most: 28 between 22:00 and 23:00"
     pub note: String,
+    /// Both in two columns, for text.
+    pub heading_lines: String,
     /// The numbers in a sentence, for those who do not see the picture.
     pub alt: String,
     /// The number at the top of the axis.
@@ -424,6 +439,8 @@ pub struct WorkflowRow {
 pub struct LetterItem {
     /// Age of the oldest: "26 h".
     pub age: String,
+    /// The same at the left of 4 columns, for text.
+    pub age_lines: String,
     /// "lead-8812"
     pub item: String,
     /// "and 8 more" or empty.
@@ -448,6 +465,8 @@ pub struct Recoveries {
     pub text: String,
     /// By what worked, most first.
     pub items: Vec<RecoveryRow>,
+    /// Whether any recovery said which try it was.
+    pub has_tries: bool,
     /// The same as lines of text.
     pub table_lines: String,
 }
@@ -459,7 +478,7 @@ pub struct RecoveryRow {
     pub strategy: String,
     /// "370"
     pub count: String,
-    /// "1.6", or "?" when nobody said.
+    /// "1.6"; "?" when none of these said, empty when none of any strategy did.
     pub tries: String,
     /// "3 min 19 s", or "?" when nobody said.
     pub time: String,

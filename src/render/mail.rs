@@ -4,6 +4,8 @@ use super::words;
 
 const SUBJECT_MAX: usize = 120;
 const COLUMNS: usize = 72;
+/// Longest word that makes what follows after two blanks hang.
+const MARKER_MAX: usize = 8;
 
 /// One line of at most 120 characters. A number in brackets that ends it stays when the rest is cut.
 pub(super) fn subject(rendered: &str) -> String {
@@ -78,8 +80,11 @@ fn glue_units(body: &str) -> Vec<String> {
     words
 }
 
-/// Columns that `1. `, `- ` or `[NEW] ` takes at the start of a line; what follows hangs below it.
+/// Columns that `1. `, `- ` or a short word and two blanks take at the start of a line; what follows hangs below it.
 fn marker(body: &str) -> usize {
+    if let Some((word, rest)) = body.split_once("  ").filter(|(word, _)| word.len() <= MARKER_MAX) {
+        return word.chars().count() + 2 + (rest.len() - rest.trim_start_matches(' ').len());
+    }
     match body.split_once(' ') {
         Some(("-" | "·", _)) => 2,
         Some((number, _)) if number.ends_with('.') && number.trim_end_matches('.').parse::<u32>().is_ok() => {
@@ -106,6 +111,13 @@ mod tests {
         let out = wrap(&format!("1. {}\n", "word ".repeat(30)));
         assert!(out.lines().all(|l| l.chars().count() <= 72), "{out}");
         assert!(out.lines().skip(1).all(|l| l.starts_with("   word")), "{out}");
+    }
+
+    #[test]
+    fn what_follows_two_blanks_hangs_below_itself() {
+        let out = wrap(&format!("  44  {}\n", "word ".repeat(30)));
+        assert!(out.starts_with("  44  word"), "{out}");
+        assert!(out.lines().skip(1).all(|l| l.starts_with("      word")), "{out}");
     }
 
     #[test]

@@ -145,9 +145,11 @@ pub fn span(start: DateTime<Utc>, end: DateTime<Utc>, now: DateTime<Utc>, zone: 
     format!("{} to {end}", time(start, now, zone))
 }
 
-/// `Tue 17 Nov 10:00 to Wed 18 Nov 10:00 IST`.
+/// `Tue 17 Nov 10:00 to Wed 18 Nov 10:00 IST`, or `Wed 18 Nov 09:00 to 10:00 IST` within a day.
 pub fn window(start: DateTime<Utc>, end: DateTime<Utc>, zone: Tz) -> String {
-    format!("{} to {} {}", date_time(start, zone), date_time(end, zone), zone_name(zone, end))
+    let same_day = start.with_timezone(&zone).date_naive() == end.with_timezone(&zone).date_naive();
+    let until = if same_day { clock(end, zone) } else { date_time(end, zone) };
+    format!("{} to {until} {}", date_time(start, zone), zone_name(zone, end))
 }
 
 /// The short name of a zone at an instant: `IST`, `CEST`, `UTC`; `UTC+03:00` where people use no letters.
@@ -327,6 +329,7 @@ mod tests {
         assert_eq!(time(at("2026-11-17T16:11:00Z"), now, zone), "Tue 21:41");
         assert_eq!(time(at("2026-10-29T10:00:00Z"), now, zone), "29 Oct");
         assert_eq!(window(at("2026-11-17T04:30:00Z"), now, zone), "Tue 17 Nov 10:00 to Wed 18 Nov 10:00 IST");
+        assert_eq!(window(at("2026-11-18T03:30:00Z"), now, zone), "Wed 18 Nov 09:00 to 10:00 IST");
         assert_eq!(span(at("2026-11-17T16:11:00Z"), at("2026-11-17T17:23:00Z"), now, zone), "Tue 21:41 to 22:53");
         assert_eq!(span(at("2026-11-17T16:11:00Z"), at("2026-11-17T21:23:00Z"), now, zone), "Tue 21:41 to Wed 02:53");
     }

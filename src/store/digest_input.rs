@@ -32,7 +32,7 @@ impl Scope {
         self.workflows.as_ref().is_none_or(|only| only.contains(workflow))
     }
 
-    /// Width of the buckets that plots are drawn from, in ms.
+    /// Width of the buckets that plots are drawn from, in ms; they begin where the scope does.
     fn bucket_ms(&self) -> i64 {
         const FINE: i64 = 300_000;
         const HOUR: i64 = 3_600_000;
@@ -51,13 +51,13 @@ pub struct Counted {
     pub cells: Vec<Cell>,
     /// Failures by downstream and workflow.
     pub downstreams: Vec<DownstreamCount>,
-    /// Events that happened well before they arrived.
+    /// Events that arrived an hour or more after they happened.
     pub late_count: u64,
     /// First arrival in the window, by fingerprint.
     pub first_at: BTreeMap<Fingerprint, DateTime<Utc>>,
 }
 
-const COUNTED: &str = "SELECT (c.minute / ?5) * ?5, w.name, k.event_type, k.class, k.disposition, k.fingerprint, d.fate, d.fate_id, \
+const COUNTED: &str = "SELECT ?3 + (c.minute - ?3) / ?5 * ?5, w.name, k.event_type, k.class, k.disposition, k.fingerprint, d.fate, d.fate_id, \
     k.strategy, k.downstream, sum(c.event_count), sum(c.ok_count), sum(c.failed_count), sum(c.took_ms), sum(c.took_count), \
     sum(c.late_count), min(c.minute) \
     FROM counters c CROSS JOIN decision_targets t ON t.digest = ?1 AND t.receiver = ?2 AND t.decision_id = c.decision_id \
@@ -205,7 +205,7 @@ fn entry<'a>(by: &'a mut BTreeMap<WorkflowName, LetterCount>, change: &Change) -
 
 async fn changes(pool: &SqlitePool, scope: &Scope, column: &'static str) -> Result<Vec<Change>, StoreError> {
     let sql = format!(
-        "SELECT (d.{column} / ?5) * ?5, w.name, count(*), sum(d.redrive_count > 0) \
+        "SELECT ?3 + (d.{column} - ?3) / ?5 * ?5, w.name, count(*), sum(d.redrive_count > 0) \
          FROM dead_letters d JOIN causes k ON k.id = d.cause_id JOIN workflows w ON w.id = k.workflow_id \
          JOIN decision_targets t ON t.digest = ?1 AND t.receiver = ?2 AND t.decision_id = d.decision_id \
          WHERE d.{column} >= ?3 AND d.{column} < ?4 GROUP BY 1, w.id ORDER BY 1, w.name"

@@ -261,6 +261,14 @@ pub(super) fn hostile(digest: &str) -> DigestInput {
         letters.workflow = name.clone();
         letters.oldest_item = Some(HOSTILE.to_owned());
     }
+    let counts = std::mem::take(&mut input.letter_flow.by_workflow).into_values();
+    let sum = counts.fold(LetterCount::default(), |sum, c| LetterCount {
+        opened_count: sum.opened_count + c.opened_count,
+        resolved_count: sum.resolved_count + c.resolved_count,
+        open_count: sum.open_count + c.open_count,
+        oldest_at: sum.oldest_at.into_iter().chain(c.oldest_at).min(),
+    });
+    input.letter_flow.by_workflow.insert(name.clone(), sum);
     for downstream in &mut input.downstreams {
         downstream.downstream = HOSTILE.to_owned();
         downstream.workflow = name.clone();
