@@ -24,6 +24,8 @@ use support::{eventually, install_tls};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
+/// A receiver whose tries panic once they are written down.
+const CURSED: &str = "cursed";
 const ONCALL: &str = "oncall@example.com";
 
 /// Says the view's text in every form.
@@ -110,7 +112,7 @@ impl World {
             self.settings.subscribe(),
             self.nats.subscribe(),
             Arc::new(Plain),
-            Arc::new(|_| {}),
+            Arc::new(|report| assert_ne!(report.entry.new.receiver.as_str(), CURSED, "this try was to end badly")),
         )
         .unwrap();
         self.wake = deliverer.waker();
@@ -296,6 +298,22 @@ async fn a_try_that_is_open_at_a_kill_is_repeated_once_with_its_number() {
     let row = world.expect_state(id, State::Sent).await;
     assert_eq!((row.attempts, row.number), (2, before.number));
     assert_eq!(world.slack.messages("/oncall").len(), 2);
+}
+
+#[tokio::test]
+async fn a_page_that_seems_to_kill_the_service_goes_to_the_fallback() {
+    let mut world = World::new().await;
+    world.slack.always("/oncall", Some(Reply::ok().delay(Duration::from_secs(60))));
+    let id = world.say(MessageKind::Page, "oncall", "declined").await;
+    for crash in 1..=6 {
+        world.slack.expect_tries("/oncall", crash).await;
+        world.kill().await;
+        world.start();
+    }
+    world.expect_state(id, State::Unsure).await;
+    assert_eq!(world.smtp.expect(ONCALL, 1).await[0].text().trim(), "declined");
+    world.settle_down().await;
+    assert_eq!(world.slack.messages("/oncall").len(), 6);
 }
 
 #[tokio::test]
@@ -528,6 +546,21 @@ async fn a_slow_receiver_does_not_hold_up_another() {
     let quick = world.say(MessageKind::Page, "second", "quick").await;
     world.expect_state(quick, State::Sent).await;
     assert_eq!(world.row(slow).await.state, State::Pending);
+}
+
+#[tokio::test]
+async fn a_try_that_ends_badly_frees_its_own_receiver_and_no_other() {
+    let world = World::new().await;
+    world.configure(|s| add(s, CURSED, webhook_of(&world.slack, "/cursed"), None));
+    world.slack.always("/oncall", Some(Reply::ok().delay(Duration::from_secs(8))));
+    world.say(MessageKind::Page, "oncall", "slow").await;
+    world.slack.expect_tries("/oncall", 1).await;
+    world.say(MessageKind::Page, "oncall", "behind it").await;
+    for text in ["one", "two", "three"] {
+        let id = world.say(MessageKind::Page, CURSED, text).await;
+        world.expect_state(id, State::Sent).await;
+    }
+    assert_eq!(world.slack.messages("/oncall").len(), 1, "its first try is still open");
 }
 
 #[tokio::test]

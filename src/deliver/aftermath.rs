@@ -1,13 +1,12 @@
 //! What follows from a settlement, in its transaction: the copy for the fallback, the word to the operator, the standing of
 //! the receiver. Whether anything follows is `outbox::policy`'s to say.
 
-use super::attempt::{Shared, target};
-use super::receiver::{ReceiverKind, Recipients};
+use super::attempt::{self, Shared, target};
 use super::{DeliveryNews, DeliverySettings, DeliveryTrouble};
 use crate::name::ReceiverName;
 use crate::outbox::policy::PROBE_AFTER;
 use crate::outbox::queue::standing::{self, BrokenTransition, Standing, Target};
-use crate::outbox::queue::{self, Claimed, SettleOutcome};
+use crate::outbox::queue::{self, Abandoned, Claimed, ReleaseOutcome, SettleOutcome};
 use crate::outbox::{DeadReason, Entry, MessageKind, NewEntry, Recipient, Settlement};
 use crate::store::{StoreError, WriteTx};
 use chrono::{DateTime, Utc};
@@ -85,6 +84,25 @@ impl Aftermath<'_> {
             );
         }
         Ok(tx.commit().await?)
+    }
+
+    /// Takes back claims whose claimer is gone, and does what follows for those that are given up; answers how many.
+    pub(super) async fn release(&self, which: Abandoned) -> Result<usize, StoreError> {
+        let lost = queue::lost_claims(self.shared.store.reader(), which, self.now).await?;
+        for claim in &lost {
+            let mut tx = self.shared.store.begin().await?;
+            let outcome = queue::release(&mut tx, claim, self.now).await?;
+            let standing = match &outcome {
+                ReleaseOutcome::GivenUp(entry, settlement) => self.follow_up(&mut tx, entry, settlement).await?,
+                ReleaseOutcome::Repeated | ReleaseOutcome::Left => None,
+            };
+            tx.commit().await?;
+            self.remember(standing);
+            if let ReleaseOutcome::GivenUp(entry, settlement) = &outcome {
+                attempt::report(self.shared, entry, settlement, self.now);
+            }
+        }
+        Ok(lost.len())
     }
 
     async fn follow_up(
@@ -182,16 +200,19 @@ impl Aftermath<'_> {
     /// The copy of an entry for the fallback of its receiver.
     fn fallback(&self, entry: &Entry) -> Option<NewEntry> {
         let name = self.fallback_name(entry)?;
-        let receiver = self.settings.receivers.get(name)?;
-        let address = match &receiver.kind {
-            ReceiverKind::Email { to: Recipients::Owner } => Some(entry.new.address.clone()?),
-            ReceiverKind::Email { to: Recipients::Fixed(_) }
-            | ReceiverKind::SlackWebhook { .. }
-            | ReceiverKind::SlackBot { .. }
-            | ReceiverKind::Webhook { .. }
-            | ReceiverKind::Nats { .. }
-            | ReceiverKind::File { .. } => None,
+        let no_way = |why: &str| {
+            let (receiver, fallback) = (entry.new.receiver.as_str(), name.as_str());
+            tracing::error!(receiver, fallback, number = entry.new.number, why, "the fallback can't be told");
         };
+        let Some(receiver) = self.settings.receivers.get(name) else {
+            no_way("config does not know it");
+            return None;
+        };
+        let address = entry.new.address.clone().filter(|_| receiver.kind.is_owner());
+        if receiver.kind.is_owner() && address.is_none() {
+            no_way("it writes to owners, and this message has none");
+            return None;
+        }
         Some(NewEntry {
             receiver: name.clone(),
             address,
@@ -223,7 +244,7 @@ impl Aftermath<'_> {
         };
         let mut ways = self.settings.operator.iter().filter(works).filter_map(|name| self.settings.receivers.get(name));
         // Matins itself has no owner.
-        let way = ways.find(|receiver| !matches!(receiver.kind, ReceiverKind::Email { to: Recipients::Owner }));
+        let way = ways.find(|receiver| !receiver.kind.is_owner());
         let Some(receiver) = way else {
             tracing::error!(receiver = entry.new.receiver.as_str(), why, "no receiver is left to tell the operator by");
             return Ok(());

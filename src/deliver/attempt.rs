@@ -19,15 +19,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 /// How long a claim holds.
 pub const LEASE: Duration = Duration::from_secs(30);
 /// What settling may take on a slow disk.
 const LEASE_MARGIN: Duration = Duration::from_secs(5);
+/// Longest try, whatever a receiver does: a lease must outlast it.
+const TRY_MAX: Duration = LEASE.saturating_sub(LEASE_MARGIN);
 const _: () = assert!(
-    LEASE.as_secs() >= ANSWER_TIMEOUT.as_secs() + LEASE_MARGIN.as_secs()
-        && LEASE.as_secs() >= smtp::BUDGET.as_secs() + LEASE_MARGIN.as_secs(),
-    "a lease must outlast a try"
+    TRY_MAX.as_secs() > ANSWER_TIMEOUT.as_secs() && TRY_MAX.as_secs() > smtp::BUDGET.as_secs(),
+    "the limits of a kind of receiver come before the one of all"
 );
 
 /// What every try shares.
@@ -98,10 +100,15 @@ pub(super) async fn attempt(shared: Arc<Shared>, settings: Arc<DeliverySettings>
     let settlement = decide(entry, receiver, &tried, now);
     let aftermath = Aftermath { shared: &shared, settings: &settings, pause: after, now };
     aftermath.write(&claimed, &settlement, &tried.recipients).await;
-    log(entry, &settlement);
+    report(&shared, entry, &settlement, now);
+    Finished { receiver: entry.new.receiver.clone(), hold_until: after }
+}
+
+/// Says what a try came to, in the log and to whoever observes.
+pub(super) fn report(shared: &Shared, entry: &Entry, settlement: &Settlement, now: DateTime<Utc>) {
+    log(entry, settlement);
     let latency = (now - entry.new.created_at).to_std().unwrap_or_default();
     (shared.observe)(&Report { entry, outcome: settlement.as_str(), latency });
-    Finished { receiver: entry.new.receiver.clone(), hold_until: after }
 }
 
 fn decide(entry: &Entry, receiver: Option<&Receiver>, tried: &Tried, now: DateTime<Utc>) -> Settlement {
@@ -173,34 +180,55 @@ async fn send(shared: &Shared, settings: &DeliverySettings, receiver: &Receiver,
         // Config has given the receiver another kind since.
         entry.new.content = shared.render.copy(&entry, receiver);
     }
+    if let (ReceiverKind::Email { to }, Content::Email(mail)) = (&receiver.kind, &entry.new.content) {
+        let mailboxes = match to {
+            Recipients::Fixed(mailboxes) => mailboxes.clone(),
+            Recipients::Owner => entry.new.address.clone().into_iter().collect(),
+        };
+        return send_mail(settings.smtp.as_ref(), mail, &mailboxes, claimed).await;
+    }
+    Tried::one(within(TRY_MAX, &receiver.kind, hand_over(shared, receiver, &entry)).await)
+}
+
+/// Ends a try that a receiver drags out.
+async fn within(limit: Duration, kind: &ReceiverKind, sending: impl Future<Output = Outcome>) -> Outcome {
+    let Ok(outcome) = timeout(limit, sending).await else {
+        let why = format!("the try was not over after {} s", limit.as_secs());
+        return match kind {
+            // Writing the same file again does no harm.
+            ReceiverKind::File { .. } => Outcome::Retry { after: None, why },
+            ReceiverKind::SlackWebhook { .. }
+            | ReceiverKind::SlackBot { .. }
+            | ReceiverKind::Email { .. }
+            | ReceiverKind::Webhook { .. }
+            | ReceiverKind::Nats { .. } => Outcome::Unsure { why },
+        };
+    };
+    outcome
+}
+
+/// Hands a message to a receiver of any kind but e-mail.
+async fn hand_over(shared: &Shared, receiver: &Receiver, entry: &Entry) -> Outcome {
     let now = clock::now();
-    let outcome = match (&receiver.kind, &entry.new.content) {
+    match (&receiver.kind, &entry.new.content) {
         (ReceiverKind::SlackWebhook { url }, Content::Slack(message)) => {
             slack::send_webhook(&shared.http, url, message, now).await
         }
         (ReceiverKind::SlackBot { token, channel, api_url }, Content::Slack(message)) => {
             slack::send_bot(&shared.http, api_url, token, channel, message, now).await
         }
-        (ReceiverKind::Email { to }, Content::Email(mail)) => {
-            let mailboxes = match to {
-                Recipients::Fixed(mailboxes) => mailboxes.clone(),
-                Recipients::Owner => entry.new.address.clone().into_iter().collect(),
-            };
-            return send_mail(settings.smtp.as_ref(), mail, &mailboxes, claimed).await;
-        }
         (ReceiverKind::Webhook { url }, Content::Json(view)) => {
-            webhook::send(&shared.http, url, &entry, view, now).await
+            webhook::send(&shared.http, url, entry, view, now).await
         }
         (ReceiverKind::Nats { subject }, Content::Json(view)) => {
             let client = shared.nats.borrow().clone();
-            nats::send(client.as_ref(), subject, &entry, view).await
+            nats::send(client.as_ref(), subject, entry, view).await
         }
-        (ReceiverKind::File { dir }, _) => file::send(dir, &entry).await,
+        (ReceiverKind::File { dir }, _) => file::send(dir, entry).await,
         (_, Content::Slack(_) | Content::Email(_) | Content::Json(_) | Content::Text(_)) => {
             Outcome::Permanent { why: "the message has no form for this receiver".to_owned(), broken: false }
         }
-    };
-    Tried::one(outcome)
+    }
 }
 
 fn channel_of(content: &Content) -> Channel {
@@ -246,7 +274,7 @@ async fn send_mail(
         recipients.push(recipient);
     }
     let mut broken = false;
-    for (address, outcome) in smtp::send(smtp, &from, &open, &mail).await {
+    for (address, outcome) in smtp::send(smtp, &from, &open, &mail, TRY_MAX).await {
         broken |= matches!(outcome, Outcome::Permanent { broken: true, .. });
         let address = address.to_string();
         recipients.iter_mut().filter(|r| r.address == address).for_each(|r| r.note(&outcome));
@@ -263,5 +291,20 @@ impl ReceiverKind {
             Self::Email { .. } => Transport::Mail,
             Self::Nats { .. } | Self::File { .. } => Transport::Local,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_try_that_never_ends_is_ended_and_is_unsure_unless_repeating_does_no_harm() {
+        let nats = ReceiverKind::Nats { subject: "pages".to_owned() };
+        let file = ReceiverKind::File { dir: "pages".into() };
+        let drag = std::future::pending::<Outcome>;
+        assert!(matches!(within(Duration::ZERO, &nats, drag()).await, Outcome::Unsure { .. }));
+        assert!(matches!(within(Duration::ZERO, &file, drag()).await, Outcome::Retry { after: None, .. }));
+        assert_eq!(within(TRY_MAX, &nats, std::future::ready(Outcome::Delivered)).await, Outcome::Delivered);
     }
 }

@@ -64,6 +64,19 @@ pub enum Recipients {
 }
 
 impl ReceiverKind {
+    /// Whether it stands for owners: it writes to the owner of the workflow, and to nobody when there is none.
+    pub fn is_owner(&self) -> bool {
+        match self {
+            Self::Email { to: Recipients::Owner } => true,
+            Self::Email { to: Recipients::Fixed(_) }
+            | Self::SlackWebhook { .. }
+            | Self::SlackBot { .. }
+            | Self::Webhook { .. }
+            | Self::Nats { .. }
+            | Self::File { .. } => false,
+        }
+    }
+
     /// The channel whose escaping, limits and templates apply.
     pub fn channel(&self) -> Channel {
         match self {

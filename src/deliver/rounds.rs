@@ -16,11 +16,11 @@ use crate::outbox::queue::{self, Abandoned, Admit, Lease};
 use crate::store::{Store, StoreError};
 use chrono::{DateTime, TimeDelta, Utc};
 use secrecy::ExposeSecret;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
-use tokio::task::JoinSet;
+use tokio::task::{self, JoinSet};
 
 /// Longest sleep with nothing to do; the rows are looked at anyway.
 const IDLE: TimeDelta = TimeDelta::seconds(30);
@@ -39,6 +39,8 @@ pub struct Deliverer {
     owner: String,
     lanes: BTreeMap<ReceiverName, Lane>,
     flights: JoinSet<Finished>,
+    /// Whose try a task is, for when it ends without saying so.
+    in_flight: HashMap<task::Id, ReceiverName>,
     started_at: DateTime<Utc>,
     swept_at: DateTime<Utc>,
 }
@@ -63,6 +65,7 @@ impl Deliverer {
             owner: format!("{}-{}", std::process::id(), now.timestamp_millis()),
             lanes: BTreeMap::new(),
             flights: JoinSet::new(),
+            in_flight: HashMap::new(),
             started_at: now,
             swept_at: now,
         })
@@ -93,7 +96,7 @@ impl Deliverer {
             tokio::select! {
                 () = &mut shutdown => break,
                 () = self.wake.notified() => {}
-                Some(finished) = self.flights.join_next() => self.land(finished),
+                Some(finished) = self.flights.join_next_with_id() => self.land(finished),
                 Ok(()) = settings.changed() => {
                     let new = settings.borrow_and_update().clone();
                     self.reload(&known, &new).await;
@@ -102,7 +105,7 @@ impl Deliverer {
                 () = tokio::time::sleep(sleep) => {}
             }
         }
-        while let Some(finished) = self.flights.join_next().await {
+        while let Some(finished) = self.flights.join_next_with_id().await {
             self.land(finished);
         }
         Ok(())
@@ -110,15 +113,17 @@ impl Deliverer {
 
     /// Takes back what a dead process had claimed, and recalls how receivers stand.
     async fn recover(&mut self) -> Result<(), StoreError> {
-        let released = queue::release_leases(&self.shared.store, Abandoned::All, clock::now()).await?;
-        if released > 0 {
-            tracing::warn!(released, "tries were open when the service stopped; they are repeated");
-        }
         for (target, standing) in standing::read_all(self.shared.store.reader()).await? {
             if let Some(until) = standing.paused_until {
                 self.lanes.entry(target.receiver.clone()).or_default().hold_until(until);
             }
             self.shared.set_standing(target, Some(standing));
+        }
+        let settings = self.settings.borrow().clone();
+        let aftermath = Aftermath { shared: &self.shared, settings: &settings, pause: None, now: clock::now() };
+        let released = aftermath.release(Abandoned::All).await?;
+        if released > 0 {
+            tracing::warn!(released, "tries were open when the service stopped");
         }
         Ok(())
     }
@@ -191,14 +196,17 @@ impl Deliverer {
             let spacing = settings.receivers.get(receiver).map_or(TimeDelta::zero(), spacing);
             let lane = self.lanes.entry(receiver.clone()).or_default();
             lane.start(clock::now(), claimed.entry().attempts > 1, spacing);
-            self.flights.spawn(attempt(self.shared.clone(), settings.clone(), claimed));
+            let receiver = receiver.clone();
+            let task = self.flights.spawn(attempt(self.shared.clone(), settings.clone(), claimed));
+            self.in_flight.insert(task.id(), receiver);
         }
         Ok(())
     }
 
-    fn land(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
+    fn land(&mut self, finished: Result<(task::Id, Finished), task::JoinError>) {
         match finished {
-            Ok(finished) => {
+            Ok((id, finished)) => {
+                self.in_flight.remove(&id);
                 let lane = self.lanes.entry(finished.receiver).or_default();
                 lane.finish();
                 if let Some(until) = finished.hold_until {
@@ -206,9 +214,13 @@ impl Deliverer {
                 }
             }
             Err(e) => {
-                // Which one is not known; its row comes back when the lease runs out.
-                tracing::error!(error = %e, "a try ended badly");
-                self.lanes.values_mut().for_each(Lane::finish);
+                // Its row comes back when the lease runs out.
+                let receiver = self.in_flight.remove(&e.id());
+                let name = receiver.as_ref().map(ReceiverName::as_str);
+                tracing::error!(receiver = name, error = %e, "a try ended badly");
+                if let Some(lane) = receiver.and_then(|receiver| self.lanes.get_mut(&receiver)) {
+                    lane.finish();
+                }
             }
         }
     }
@@ -235,7 +247,8 @@ impl Deliverer {
                 }
             }
         }
-        queue::release_leases(&self.shared.store, Abandoned::Expired, now).await.map(drop)
+        let aftermath = Aftermath { shared: &self.shared, settings, pause: None, now };
+        aftermath.release(Abandoned::Expired).await.map(drop)
     }
 
     /// A receiver whose address changed is no longer known to be broken.

@@ -46,8 +46,36 @@ impl Deadline {
 /// What each mailbox came to, in the order asked for.
 pub type Results = Vec<(Address, Outcome)>;
 
-/// Sends `mail` from `from` to each of `to`.
-pub async fn send(settings: &SmtpSettings, from: &Address, to: &[Address], mail: &[u8]) -> Results {
+/// Sends `mail` from `from` to each of `to`, within `limit` whatever the server does. What was said by then is kept.
+pub async fn send(
+    settings: &SmtpSettings,
+    from: &Address,
+    to: &[Address],
+    mail: &[u8],
+    limit: Duration,
+) -> Results {
+    let mut results = Results::new();
+    if timeout(limit, converse(settings, from, to, mail, &mut results)).await.is_err() {
+        let why = format!("the try was not over after {} s", limit.as_secs());
+        fill(&mut results, to, &why);
+    }
+    results
+}
+
+/// Adds what is not known yet: the mailbox on its turn may have the mail, those after it have not.
+fn fill(results: &mut Results, to: &[Address], why: &str) {
+    let on_its_turn = results.len();
+    for (n, address) in to.iter().enumerate().skip(on_its_turn) {
+        let outcome = if n == on_its_turn {
+            Outcome::Unsure { why: why.to_owned() }
+        } else {
+            Outcome::Retry { after: None, why: why.to_owned() }
+        };
+        results.push((address.clone(), outcome));
+    }
+}
+
+async fn converse(settings: &SmtpSettings, from: &Address, to: &[Address], mail: &[u8], results: &mut Results) {
     let deadline = Deadline { end: now() + BUDGET };
     let opened = match timeout_at(deadline.step(), open(settings)).await {
         Ok(opened) => opened,
@@ -55,9 +83,11 @@ pub async fn send(settings: &SmtpSettings, from: &Address, to: &[Address], mail:
     };
     let mut line = match opened {
         Ok(line) => line,
-        Err(outcome) => return to.iter().map(|a| (a.clone(), outcome.clone())).collect(),
+        Err(outcome) => {
+            results.extend(to.iter().map(|a| (a.clone(), outcome.clone())));
+            return;
+        }
     };
-    let mut results = Results::new();
     for address in to {
         let outcome = if line.has_broken() {
             Outcome::Retry { after: None, why: "the line was lost before this mailbox".to_owned() }
@@ -69,7 +99,6 @@ pub async fn send(settings: &SmtpSettings, from: &Address, to: &[Address], mail:
         results.push((address.clone(), outcome));
     }
     hang_up(&mut line).await;
-    results
 }
 
 /// Says goodbye; everything is confirmed already, so a server that does not answer changes nothing.
@@ -190,5 +219,22 @@ fn silence(settings: &SmtpSettings) -> String {
     match settings.tls {
         SmtpTls::StartTls | SmtpTls::None => format!("{why}; a port that speaks TLS at once wants tls = \"implicit\""),
         SmtpTls::Implicit => why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_try_that_was_ended_what_was_said_is_kept_and_only_one_mailbox_is_unsure() {
+        let to: Vec<Address> = ["a", "b", "c"].iter().map(|n| format!("{n}@example.com").parse().unwrap()).collect();
+        let mut results = vec![(to[0].clone(), Outcome::Delivered)];
+        fill(&mut results, &to, "late");
+        let outcomes: Vec<&Outcome> = results.iter().map(|(_, outcome)| outcome).collect();
+        assert!(
+            matches!(outcomes[..], [Outcome::Delivered, Outcome::Unsure { .. }, Outcome::Retry { after: None, .. }]),
+            "{outcomes:?}"
+        );
     }
 }

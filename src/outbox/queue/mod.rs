@@ -17,7 +17,8 @@ use crate::name::WorkflowName;
 use crate::render::Content;
 use crate::store::{Store, StoreError, WriteTx, to_ms};
 use chrono::{DateTime, Utc};
-use sqlx::Row;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, SqlitePool};
 
 /// Longest error text that is kept, in bytes.
 const ERROR_MAX: usize = 500;
@@ -262,30 +263,65 @@ pub enum Abandoned {
     Expired,
 }
 
-/// Takes back claims whose claimer is gone. Their open try counts as one whose result nobody knows. Answers how many.
+/// A claim whose claimer is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostClaim {
+    id: EntryId,
+    unsure_attempts: u32,
+    owner: String,
+}
+
+/// Claims whose claimer is gone, to be released.
 ///
 /// # Errors
 /// When the database refuses.
-pub async fn release_leases(store: &Store, which: Abandoned, now: DateTime<Utc>) -> Result<usize, StoreError> {
+pub async fn lost_claims(
+    reader: &SqlitePool,
+    which: Abandoned,
+    now: DateTime<Utc>,
+) -> Result<Vec<LostClaim>, StoreError> {
     let before = match which {
         Abandoned::All => i64::MAX,
         Abandoned::Expired => to_ms(now),
     };
     let sql = "SELECT id, unsure_attempts, lease_owner FROM outbox \
-               WHERE state = 'pending' AND lease_owner IS NOT NULL AND lease_until < ?";
-    let rows = sqlx::query(sql).bind(before).fetch_all(store.reader()).await?;
-    if rows.is_empty() {
-        return Ok(0);
+               WHERE state = 'pending' AND lease_owner IS NOT NULL AND lease_until < ? ORDER BY id";
+    let rows = sqlx::query(sql).bind(before).fetch_all(reader).await?;
+    let read = |row: &SqliteRow| {
+        Ok(LostClaim {
+            id: EntryId(row.try_get("id")?),
+            unsure_attempts: read::count(row, "unsure_attempts")?,
+            owner: row.try_get("lease_owner")?,
+        })
+    };
+    rows.iter().map(read).collect()
+}
+
+/// What became of a lost claim.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ReleaseOutcome {
+    /// It is pending again.
+    Repeated,
+    /// It was lost too often and is not tried again; what follows is for the caller, in the same transaction.
+    GivenUp(Box<Entry>, Settlement),
+    /// Its claimer has settled it meanwhile.
+    Left,
+}
+
+/// Takes back a lost claim. Its open try counts as one whose result nobody knows.
+///
+/// # Errors
+/// When the database refuses or the row can't be read.
+pub async fn release(tx: &mut WriteTx, lost: &LostClaim, now: DateTime<Utc>) -> Result<ReleaseOutcome, StoreError> {
+    let settlement = policy::settle_lost(lost.unsure_attempts, now);
+    if write_change(tx, lost.id, Some(&lost.owner), &Change::of(&settlement, now)).await? == 0 {
+        return Ok(ReleaseOutcome::Left);
     }
-    let mut tx = store.begin().await?;
-    for row in &rows {
-        let settlement = policy::settle_lost(read::count(row, "unsure_attempts")?, now);
-        let owner: String = row.try_get("lease_owner")?;
-        let id = EntryId(row.try_get("id")?);
-        write_change(&mut tx, id, Some(&owner), &Change::of(&settlement, now)).await?;
+    if matches!(settlement, Settlement::Repeat { .. }) {
+        return Ok(ReleaseOutcome::Repeated);
     }
-    tx.commit().await?;
-    Ok(rows.len())
+    let row = sqlx::query("SELECT * FROM outbox WHERE id = ?").bind(lost.id.0).fetch_one(&mut **tx).await?;
+    Ok(ReleaseOutcome::GivenUp(Box::new(read::read_entry(&row)?), settlement))
 }
 
 /// Whether a redrive did something.

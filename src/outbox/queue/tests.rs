@@ -55,6 +55,16 @@ async fn settled(store: &Store, claimed: &Claimed, settlement: &Settlement) -> S
     outcome
 }
 
+async fn released(store: &Store, now: DateTime<Utc>) -> Vec<ReleaseOutcome> {
+    let mut outcomes = Vec::new();
+    for lost in lost_claims(store.reader(), Abandoned::Expired, now).await.unwrap() {
+        let mut tx = store.begin().await.unwrap();
+        outcomes.push(release(&mut tx, &lost, now).await.unwrap());
+        tx.commit().await.unwrap();
+    }
+    outcomes
+}
+
 #[tokio::test]
 async fn what_was_enqueued_is_read_back_whole() {
     let new = entry(MessageKind::Page, "oncall", 0);
@@ -103,11 +113,35 @@ async fn an_entry_is_claimed_once_and_the_try_is_counted() {
 async fn who_lost_the_lease_settles_nothing() {
     let store = store_with(&[entry(MessageKind::Page, "oncall", 0)]).await;
     let claimed = claim(&store, &[EntryId(1)], &lease("a")).await.unwrap().remove(0);
-    assert_eq!(release_leases(&store, Abandoned::Expired, at(10)).await.unwrap(), 0, "it has not run out");
-    assert_eq!(release_leases(&store, Abandoned::Expired, at(31)).await.unwrap(), 1);
+    assert_eq!(released(&store, at(10)).await, [], "it has not run out");
+    assert_eq!(released(&store, at(31)).await, [ReleaseOutcome::Repeated]);
     assert_eq!(settled(&store, &claimed, &Settlement::Sent { note: None }).await, SettleOutcome::LeaseLost);
     let stored = find(store.reader(), EntryId(1)).await.unwrap().unwrap();
     assert_eq!((stored.state, stored.attempts, stored.unsure_attempts), (State::Pending, 1, 1));
+}
+
+#[tokio::test]
+async fn a_page_lost_in_crash_after_crash_is_given_up_and_handed_to_whoever_asked() {
+    let store = store_with(&[entry(MessageKind::Page, "oncall", 0)]).await;
+    for _ in 0..5 {
+        claim(&store, &[EntryId(1)], &lease("a")).await.unwrap();
+        assert_eq!(released(&store, at(31)).await, [ReleaseOutcome::Repeated]);
+    }
+    claim(&store, &[EntryId(1)], &lease("a")).await.unwrap();
+    let outcomes = released(&store, at(31)).await;
+    let [ReleaseOutcome::GivenUp(entry, settlement)] = outcomes.as_slice() else { panic!("{outcomes:?}") };
+    assert_eq!((entry.id, entry.state, entry.attempts), (EntryId(1), State::Unsure, 6));
+    assert!(settlement.wants_fallback(entry.new.kind));
+}
+
+#[tokio::test]
+async fn a_claim_settled_meanwhile_is_left() {
+    let store = store_with(&[entry(MessageKind::Page, "oncall", 0)]).await;
+    let claimed = claim(&store, &[EntryId(1)], &lease("a")).await.unwrap().remove(0);
+    let lost = lost_claims(store.reader(), Abandoned::Expired, at(31)).await.unwrap().remove(0);
+    settled(&store, &claimed, &Settlement::Sent { note: None }).await;
+    let mut tx = store.begin().await.unwrap();
+    assert_eq!(release(&mut tx, &lost, at(31)).await.unwrap(), ReleaseOutcome::Left);
 }
 
 #[tokio::test]
