@@ -138,16 +138,14 @@ impl Gather {
 }
 
 fn letter_line(letter: &Letter, kind: LineKind, at: DateTime<Utc>) -> Line {
-    let text = match kind {
-        LineKind::DeadLetterResolved => letter.resolution_note.clone(),
-        _ => letter.error_message.clone(),
-    };
+    let is_resolved = kind == LineKind::DeadLetterResolved;
+    let text = if is_resolved { &letter.resolution_note } else { &letter.error_message };
     Line {
         workflow: Some(letter.workflow.clone()),
         incident: letter.incident_id.map(|id| id.to_string()),
         item: letter.item.clone(),
         reason: Some(letter.class.clone()),
-        text,
+        text: text.clone(),
         ..Line::new(at, kind)
     }
 }

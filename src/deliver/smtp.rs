@@ -47,13 +47,7 @@ impl Deadline {
 pub type Results = Vec<(Address, Outcome)>;
 
 /// Sends `mail` from `from` to each of `to`, within `limit` whatever the server does. What was said by then is kept.
-pub async fn send(
-    settings: &SmtpSettings,
-    from: &Address,
-    to: &[Address],
-    mail: &[u8],
-    limit: Duration,
-) -> Results {
+pub async fn send(settings: &SmtpSettings, from: &Address, to: &[Address], mail: &[u8], limit: Duration) -> Results {
     let mut results = Results::new();
     if timeout(limit, converse(settings, from, to, mail, &mut results)).await.is_err() {
         let why = format!("the try was not over after {} s", limit.as_secs());
