@@ -30,6 +30,7 @@ pub mod name;
 pub mod event;
 pub mod fingerprint;
 pub mod incident;
+pub mod mailbox;
 pub mod matcher;
 pub mod silence;
 pub mod workflow;

@@ -23,6 +23,7 @@ const PURE: &[&str] = &[
     "ingest/quarantine",
     "ingest/reader",
     "ingest/redact",
+    "mailbox",
     "matcher",
     "name",
     "outbox/entry",

@@ -29,12 +29,11 @@ mod tests;
 mod tree;
 mod value;
 
-pub use duration::{format_duration, parse_duration};
+pub use duration::parse_duration;
 pub use expand::{ExpandError, Lookup, expand};
 pub use json_schema::json_schema;
 pub use problem::{ConfigError, Problem};
 pub use schema::*;
-pub use value::parse_mailbox;
 
 use crate::name::ReceiverName;
 use crate::route::Route;
@@ -98,7 +97,7 @@ fn version(report: &Report) -> String {
     hash.finish().as_ref().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
 
-const OPEN_WITHOUT_AUTH: &str = "http.listen is not on loopback and this version has no auth to keep strangers out; listen on 127.0.0.1, with a proxy that has auth before it";
+const OPEN_WITHOUT_AUTH: &str = "http.listen is not on loopback and no token keeps strangers out; add [[web.auth.tokens]], or listen on 127.0.0.1 with a proxy that has auth before it";
 
 /// The API would be open to strangers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -111,7 +110,8 @@ impl Config {
     /// # Errors
     /// When it is not on loopback and nothing keeps strangers out.
     pub fn require_auth(&self) -> Result<(), AuthMissing> {
-        let kept = effect::acts("web.auth") && self.web_auth.is_some();
+        // Users and the header of a proxy are read, but nothing asks for them yet: only tokens keep anybody out.
+        let kept = self.web_auth.as_ref().is_some_and(|auth| !auth.tokens.is_empty());
         if self.http.listen.ip().is_loopback() || kept { Ok(()) } else { Err(AuthMissing) }
     }
 
