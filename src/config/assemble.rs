@@ -221,10 +221,7 @@ fn operator(
     if let Some(operator) = root.given("operator") {
         return operator.texts("to").into_iter().map(ReceiverName::new).collect();
     }
-    let fixed = |name: &&ReceiverName| {
-        let kind = receivers.get(*name).map(|r| &r.kind);
-        kind.is_some_and(|k| !matches!(k, ReceiverKind::Email { to: Recipients::Owner }))
-    };
+    let fixed = |name: &&ReceiverName| receivers.get(*name).is_some_and(|r| !r.kind.is_owner());
     let of_digests = routes.last().into_iter().flat_map(|r| r.digest.values().flatten());
     let of_pages = routes.iter().flat_map(|r| &r.page);
     of_digests.chain(of_pages).find(fixed).cloned().into_iter().collect()

@@ -11,17 +11,13 @@ pub(super) const NO_EFFECT: &[&str] = &[
     "watch.streams",
     "watch.sql",
     "advisories",
-    "web.auth",
+    "web.auth.users",
+    "web.auth.trusted_proxy_header",
     "store.retention",
     "calendars.*.holidays_ics",
     "classify.*.workflow",
     "max_redrives",
 ];
-
-/// Whether a path acts in this version.
-pub(super) fn acts(path: &str) -> bool {
-    !NO_EFFECT.contains(&path)
-}
 
 /// Warns of each key that has no effect yet, at its place.
 pub(super) fn warn(root: &Table, report: &Report) {

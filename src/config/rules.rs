@@ -11,11 +11,12 @@ use crate::event::{Class, Disposition};
 use crate::matcher::{Glob, MatchKey, Matcher};
 use crate::name::{DigestName, ReceiverName, RouteName};
 use crate::route::{Escalation, GroupKey, Route};
-use crate::silence::Silence;
+use crate::silence::{self, Silence, SilenceProblem};
 use crate::symptom::{BurnTier, Mode, Severity, SymptomKind, SymptomRule};
 use crate::workflow::{Domain, Workflow, Workflows};
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use regex::Regex;
+use ring::digest;
 use std::time::Duration;
 
 /// `[[workflows]]`
@@ -227,54 +228,68 @@ fn scaled(text: &str) -> Option<(i128, u32)> {
 
 /// `[[silences]]`
 pub(super) fn silences(root: &Cursor<'_>, bench: Bench<'_>) -> Vec<Silence> {
-    let protected: Vec<Workflow> = workflows(root).iter().filter(|w| w.domain.is_protected()).cloned().collect();
-    let tables = root.tables("silences");
-    tables.iter().enumerate().filter_map(|(n, s)| silence(s, n + 1, &protected, bench)).collect()
+    let workflows = workflows(root);
+    root.tables("silences").iter().filter_map(|s| silence(s, &workflows, bench)).collect()
 }
 
-fn silence(cursor: &Cursor<'_>, n: usize, protected: &[Workflow], bench: Bench<'_>) -> Option<Silence> {
+fn silence(cursor: &Cursor<'_>, workflows: &Workflows, bench: Bench<'_>) -> Option<Silence> {
     let until = value::instant(value::date_text(cursor.node("until")?)?)?;
-    let asked = cursor.flag("protected");
-    let longest = if asked { TimeDelta::hours(24) } else { TimeDelta::days(30) };
-    let made = Silence {
-        id: format!("config-{n}"),
-        matcher: cursor.matcher("match"),
+    let (matcher, protected) = (cursor.matcher("match"), cursor.flag("protected"));
+    let (reason, by) = (cursor.string("reason")?, cursor.string("by")?);
+    for problem in silence::problems(&matcher, until, protected, workflows, bench.now) {
+        let words = problem.words("protected = true");
+        match problem {
+            SilenceProblem::Over => bench.report.warn(cursor.place("until"), format!("{words}; it can be taken out")),
+            SilenceProblem::TooLong { .. } => bench.report.error(cursor.place("until"), words),
+            SilenceProblem::HidesProtected { .. } => bench.report.error(cursor.place("match"), words),
+        }
+    }
+    Some(Silence {
+        id: silence_id(&matcher, until, &reason, &by),
+        matcher,
         // Config does not say when it began. The longest that it may last is as early as it can have begun, and stays
         // the same over reloads.
-        since: until - longest,
+        since: until - silence::longest(protected),
         until,
-        reason: cursor.string("reason")?,
-        by: cursor.string("by")?,
-        protected: asked,
-    };
-    length(cursor, until, longest, bench);
-    if !asked && let Some(named) = names_protected(&made.matcher, protected) {
-        let message =
-            format!("this silence names {named}, which is protected: it needs protected = true, and ends within 24 h");
-        bench.report.error(cursor.place("match"), message);
-    }
-    Some(made)
+        reason,
+        by,
+        protected,
+    })
 }
 
-fn length(cursor: &Cursor<'_>, until: DateTime<Utc>, longest: TimeDelta, bench: Bench<'_>) {
-    if until > bench.now + longest {
-        let limit = if longest > TimeDelta::hours(24) { "30 days" } else { "24 h: it hides protected workflows" };
-        bench.report.error(cursor.place("until"), format!("a silence ends within {limit}"));
-    } else if until <= bench.now {
-        bench.report.warn(cursor.place("until"), "this silence is over; it can be taken out");
+/// An id made from what a silence says, so that it stays the same wherever the table stands.
+fn silence_id(matcher: &Matcher, until: DateTime<Utc>, reason: &str, by: &str) -> String {
+    let until = until.to_rfc3339();
+    let mut parts = vec![until, reason.to_owned(), by.to_owned()];
+    for (key, globs) in matcher.keys() {
+        let mut globs: Vec<&str> = globs.iter().map(Glob::as_str).collect();
+        globs.sort_unstable();
+        parts.push(key_word(key));
+        parts.extend(globs.into_iter().map(str::to_owned));
+    }
+    format!("config-{}", short_hash(&parts))
+}
+
+/// A key as config writes it.
+fn key_word(key: &MatchKey) -> String {
+    match key {
+        MatchKey::Workflow => "workflow".to_owned(),
+        MatchKey::Domain => "domain".to_owned(),
+        MatchKey::Class => "class".to_owned(),
+        MatchKey::Step => "step".to_owned(),
+        MatchKey::Downstream => "downstream".to_owned(),
+        MatchKey::Label(name) => format!("label.{name}"),
     }
 }
 
-/// The protected domain or workflow that a match names outright.
-fn names_protected(matcher: &Matcher, protected: &[Workflow]) -> Option<String> {
-    let domains = matcher.globs(&MatchKey::Domain).unwrap_or_default();
-    let domain = domains
-        .iter()
-        .find(|g| ["money", "compliance"].contains(&g.as_str()))
-        .map(|g| format!("domain {:?}", g.as_str()));
-    let workflows = matcher.globs(&MatchKey::Workflow).unwrap_or_default();
-    let named = workflows.iter().find(|g| protected.iter().any(|w| w.name.as_str() == g.as_str()));
-    domain.or_else(|| named.map(|g| format!("workflow {:?}", g.as_str())))
+/// Eight hex digits that stand for texts, none of which can run into the next.
+fn short_hash(parts: &[String]) -> String {
+    let mut hash = digest::Context::new(&digest::SHA256);
+    for part in parts {
+        hash.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    hash.finish().as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// `[[inhibit]]`
@@ -331,12 +346,19 @@ pub(super) fn watch(root: &Cursor<'_>) -> WatchSettings {
         let (name, stream) = (s.string("name")?, s.string("stream")?);
         Some(WatchedStream { name, stream, consumer: s.string("consumer"), every: s.time("every")? })
     };
-    let table = |(n, s): (usize, Cursor<'_>)| {
-        let name = s.string("name").unwrap_or_else(|| format!("sql-{}", n + 1));
-        Some(WatchedTable { name, url: s.secret("url")?, query: s.string("query")?, every: s.time("every")? })
+    let table = |s: Cursor<'_>| {
+        let (url, query) = (s.text("url")?, s.string("query")?);
+        let name = s.string("name").unwrap_or_else(|| table_name(url, &query));
+        Some(WatchedTable { name, url: url.into(), query, every: s.time("every")? })
     };
     WatchSettings {
         streams: watch.tables("streams").into_iter().filter_map(stream).collect(),
-        sql: watch.tables("sql").into_iter().enumerate().filter_map(table).collect(),
+        sql: watch.tables("sql").into_iter().filter_map(table).collect(),
     }
+}
+
+/// A name for a watched table that has none: made from the place and the query, and from no credential.
+fn table_name(url: &str, query: &str) -> String {
+    let place = url::Url::parse(url).map(|url| format!("{}{}", url.host_str().unwrap_or_default(), url.path()));
+    format!("sql-{}", short_hash(&[place.unwrap_or_default(), query.to_owned()]))
 }

@@ -92,7 +92,7 @@ pub struct WatchedStream {
 /// `[[watch.sql]]`
 #[derive(Clone, Debug)]
 pub struct WatchedTable {
-    /// Unique name: `sql-1` for the first unless given.
+    /// Unique name: `sql-` and eight hex digits of place and query unless given.
     pub name: String,
     /// The database; may hold a password.
     pub url: SecretString,
@@ -269,7 +269,7 @@ pub struct Watchdog {
     pub every: Duration,
 }
 
-/// `[web.auth]`: parsed and kept whole; used by the web room.
+/// `[web.auth]`: parsed and kept whole; the web room asks for tokens.
 #[derive(Clone, Debug, Default)]
 pub struct WebAuth {
     /// `[[web.auth.users]]`: name and Argon2 hash.

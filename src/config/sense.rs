@@ -1,7 +1,6 @@
 //! Whether the parts of a config make sense together: routes that are reached, protected workflows that page, receivers
 //! with something behind them, symptoms that can fire. Reads the checked tree and what was put together from it.
 
-use super::effect;
 use super::form::names;
 use super::keys::Defined;
 use super::reader::Cursor;
@@ -9,7 +8,6 @@ use super::rules;
 use super::schema::Config;
 use super::source::{Place, Report};
 use super::tree::Node;
-use crate::deliver::{ReceiverKind, Recipients};
 use crate::matcher::{Glob, MatchKey, Matcher};
 use crate::name::ReceiverName;
 use crate::route::Route;
@@ -86,11 +84,7 @@ pub(super) fn pages_of<'c>(config: &'c Config, workflow: &Workflow) -> Vec<&'c R
 
 /// A receiver that writes to owners reaches nobody for a workflow without one.
 fn reaches(config: &Config, name: &ReceiverName, workflow: &Workflow) -> bool {
-    workflow.owner.is_some() || config.receivers.get(name).is_none_or(|r| !to_owner(&r.kind))
-}
-
-fn to_owner(kind: &ReceiverKind) -> bool {
-    matches!(kind, ReceiverKind::Email { to: Recipients::Owner })
+    workflow.owner.is_some() || config.receivers.get(name).is_none_or(|r| !r.kind.is_owner())
 }
 
 struct Sense<'a> {
@@ -180,13 +174,14 @@ impl Sense<'_> {
                 let message = format!("receiver {name:?} sends e-mail, but there is no [smtp] with host and from");
                 self.report.error(cursor.place("kind"), message);
             }
+            self.owner_behind(name, &cursor);
         }
         let unowned =
             self.config.workflows.iter().zip(self.root.tables("workflows")).filter(|(w, _)| w.owner.is_none());
         for (workflow, cursor) in unowned {
             let routes = routes_of(self.config, workflow);
             let receivers = routes.iter().flat_map(|(r, _)| r.digest.values().flatten());
-            let mut owners = receivers.filter(|r| self.config.receivers.get(*r).is_some_and(|r| to_owner(&r.kind)));
+            let mut owners = receivers.filter(|r| self.config.receivers.get(*r).is_some_and(|r| r.kind.is_owner()));
             if let Some(receiver) = owners.next() {
                 let message = format!(
                     "workflow {:?} has no owner: receiver {:?} tells nobody of it",
@@ -195,6 +190,23 @@ impl Sense<'_> {
                 );
                 self.report.warn(cursor.place("name"), message);
             }
+        }
+    }
+
+    /// A message to a fixed receiver has no owner that a fallback could write to.
+    fn owner_behind(&self, name: &str, cursor: &Cursor<'_>) {
+        let receivers = &self.config.receivers;
+        let own = receivers.get(&ReceiverName::from(name));
+        let behind = own.and_then(|r| r.fallback.as_ref()).and_then(|fallback| receivers.get(fallback));
+        if let (Some(own), Some(behind)) = (own, behind)
+            && behind.kind.is_owner()
+            && !own.kind.is_owner()
+        {
+            let message = format!(
+                "receiver {:?} writes to owners and can't stand in for {name:?}, whose messages have none; name another fallback",
+                behind.name.as_str()
+            );
+            self.report.error(cursor.place("fallback"), message);
         }
     }
 
@@ -278,8 +290,8 @@ impl Sense<'_> {
                 self.report.warn(at.unwrap_or(self.root.at), format!("no digest keeps to calendar {calendar:?}"));
             }
         }
-        if !effect::acts("web.auth") && !self.config.http.listen.ip().is_loopback() {
-            self.report.error(self.root.inside("http").place("listen"), super::OPEN_WITHOUT_AUTH);
+        if let Err(missing) = self.config.require_auth() {
+            self.report.error(self.root.inside("http").place("listen"), missing.to_string());
         }
     }
 }

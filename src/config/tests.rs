@@ -340,6 +340,8 @@ fn a_protected_workflow_needs_a_page_receiver_and_a_fallback_behind_it() {
         load_text(&changed("to = [\"oncall@example.com\"]", "to = [\"oncall@example.com\"]\nfallback = \"oncall\""))
             .is_ok()
     );
+    let no_owner = changed("fallback = \"oncall-mail\"", "fallback = \"owner\"");
+    refused(&no_owner, "fallback", &["can't stand in", "\"oncall\""]);
     // A receiver of owners' mail reaches nobody when there is no owner.
     let owner = changed("page = [\"oncall\"]", "page = [\"owner\"]")
         .replace("to = \"owner\"", "to = \"owner\"\nfallback = \"ops\"");
@@ -392,7 +394,7 @@ fn a_minimal_file_says_what_is_needed() {
 fn silences_end_in_time_and_say_when_they_hide_protected_workflows() {
     let silence = |rest: &str| format!("{GOOD}\n[[silences]]\nreason = \"r\"\nby = \"b\"\n{rest}\n");
     let read = load_text(&silence("match = { workflow = \"report\" }\nuntil = 2026-12-01T00:00:00Z")).unwrap();
-    assert_eq!(read.config.silences[0].id, "config-1");
+    assert_eq!(read.config.silences[0].id, "config-d9f19482");
     refused(&silence("match = { workflow = \"report\" }\nuntil = \"2027-01-01T00:00:00Z\""), "until", &["30 days"]);
     refused(&silence("match = { workflow = \"report\" }\nuntil = 2026-12-01T00:00:00"), "until", &["offset"]);
     let long = "match = { workflow = \"pay\" }\nprotected = true\nuntil = 2026-11-19T00:00:00Z";
@@ -404,6 +406,38 @@ fn silences_end_in_time_and_say_when_they_hide_protected_workflows() {
     );
     let over = load_text(&silence("match = {}\nuntil = 2026-11-01T00:00:00Z")).unwrap();
     assert!(over.warnings[0].message.contains("is over"));
+}
+
+#[test]
+fn a_silence_and_a_watched_table_keep_their_id_wherever_they_stand() {
+    let silence = |globs: &str| {
+        format!(
+            "[[silences]]\nreason = \"r\"\nby = \"b\"\nuntil = 2026-12-01T00:00:00Z\nmatch = {{ step = {globs} }}\n"
+        )
+    };
+    let table = |query: &str, password: &str| {
+        format!("[[watch.sql]]\nurl = \"postgres://u:{password}@db/x\"\nquery = \"{query}\"\n")
+    };
+    let ids = |text: String| {
+        let config = load_text(&text).unwrap().config;
+        let silences = config.silences.iter().map(|s| s.id.clone());
+        silences.chain(config.watch.sql.iter().map(|t| t.name.clone())).collect::<Vec<_>>()
+    };
+    let one = ids(format!("{GOOD}\n{}{}", silence("[\"a\", \"b\"]"), table("SELECT 1", "p")));
+    let more = format!("{}{}", silence("\"c\""), silence("[\"b\", \"a\"]"));
+    let other = ids(format!("{GOOD}\n{more}{}{}", table("SELECT 2", "p"), table("SELECT 1", "q")));
+    assert_eq!([&other[1], &other[3]], [&one[0], &one[1]], "order, glob order and password don't count");
+    assert!(other[0] != other[1] && other[2] != other[3], "{other:?}");
+}
+
+#[test]
+fn off_loopback_only_tokens_keep_strangers_out() {
+    let open = changed("listen = \"127.0.0.1:8420\"", "listen = \"0.0.0.0:8420\"");
+    refused(&open, "listen", &["[[web.auth.tokens]]"]);
+    refused(&format!("{open}\n[web.auth]\ntrusted_proxy_header = \"x-user\"\n"), "listen", &["[[web.auth.tokens]]"]);
+    let token = "[[web.auth.tokens]]\nname = \"t\"\ntoken = \"a-long-secret\"\nrole = \"read\"\n";
+    let read = load_text(&format!("{open}\n{token}")).unwrap();
+    assert!(read.warnings.iter().all(|w| !w.message.contains("no effect")), "{:?}", read.warnings);
 }
 
 #[test]

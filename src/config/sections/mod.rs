@@ -139,7 +139,12 @@ static HTTP_SECTION: Section = Section::new(
     "[http]",
     "The API and the web pages.",
     &[
-        default("listen", Form::Socket, "127.0.0.1:8420", "Address and port; off loopback only with [web.auth]."),
+        default(
+            "listen",
+            Form::Socket,
+            "127.0.0.1:8420",
+            "Address and port; off loopback only with [[web.auth.tokens]].",
+        ),
         key("public_url", Form::Url(HTTP), "Base of links in messages; http:// and the listen address unless given."),
     ],
 );
@@ -322,9 +327,9 @@ static WEB_AUTH: Section = Section::new(
     "[web.auth]",
     "Who may come in.",
     &[
-        key("users", Form::Tables(&WEB_USER), "People."),
-        key("tokens", Form::Tables(&WEB_TOKEN), "Programs."),
-        key("trusted_proxy_header", Form::Text, "Header in which a trusted proxy names the user."),
+        key("users", Form::Tables(&WEB_USER), "People; not asked for yet."),
+        key("tokens", Form::Tables(&WEB_TOKEN), "Programs; with one, each address of the API asks for a token."),
+        key("trusted_proxy_header", Form::Text, "Header in which a trusted proxy names the user; not read yet."),
     ],
 );
 
@@ -343,7 +348,11 @@ static WEB_TOKEN: Section = Section::new(
     &[
         required("name", Form::Text, "Unique."),
         required("token", Form::Secret, "What it shows."),
-        required("role", Form::Word(&["ingest", "read", "operate"]), "What it may do."),
+        required(
+            "role",
+            Form::Word(&["ingest", "read", "operate"]),
+            "What it may do: publish events, look, or look, publish and act.",
+        ),
     ],
 );
 
