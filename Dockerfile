@@ -27,7 +27,8 @@ COPY --from=build /out/matins /usr/local/bin/matins
 WORKDIR /data
 VOLUME /data
 USER 10001:10001
-# Inside a container loopback reaches nobody: set [http] listen to 0.0.0.0:8420 in the config, with [web.auth].
+# Inside a container loopback reaches nobody: set [http] listen to 0.0.0.0:8420 in the config, with
+# [[web.auth.tokens]]: every address of the API then asks for one, and serving without is refused.
 EXPOSE 8420
 # The config's own listen address is asked, so this holds whatever port it names.
 HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=3 \

@@ -42,7 +42,7 @@ pub struct Line {
     pub at: DateTime<Utc>,
     /// What.
     pub kind: LineKind,
-    /// Who hears: the name in config, `owner:<mailbox>` for one owner of many.
+    /// Who hears: the name in config, `<receiver>:<mailbox>` for one owner of many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receiver: Option<String>,
     /// The pipeline.

@@ -2,11 +2,11 @@
 
 use super::Failure;
 use super::args::Outbox;
-use super::client::Client;
-use super::list::Listing;
+use super::client::{self, Client};
+use super::list::{Listing, say};
 use super::table::{age, field};
 use chrono::{DateTime, Utc};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const LISTING: Listing<'_> = Listing {
     name: "outbox",
@@ -35,5 +35,10 @@ pub(super) async fn run(client: &Client, command: Outbox) -> Result<(), Failure>
     match command {
         Outbox::List(args) => LISTING.list(client, &args, &[]).await,
         Outbox::Show(args) => LISTING.show(client, &args).await,
+        Outbox::Redrive { id } => {
+            let entry = client.post(&client::path("outbox", &id, "/redrive"), &json!({})).await?;
+            let text = |name| field(&entry, name);
+            say(&format!("Message {} (#{}) goes to {} again.\n", text("id"), text("number"), text("receiver")))
+        }
     }
 }

@@ -2,11 +2,12 @@
 
 use super::Failure;
 use super::args::Silences;
-use super::client::{self, Client};
+use super::client::{self, Client, ClientError};
 use super::list::{Listing, say};
 use super::table::{age, field};
 use crate::clock;
 use crate::config::parse_duration;
+use crate::web::PROTECTED_FLAG;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
@@ -38,13 +39,23 @@ pub(super) async fn run(client: &Client, command: Silences) -> Result<(), Failur
                 "protected": protected,
                 "by": person.by.unwrap_or_else(|| "somebody".to_owned()),
             });
-            let silence = client.post("/api/v1/silences", &body).await?;
+            let silence = client.post("/api/v1/silences", &body).await.map_err(in_our_words)?;
             say(&format!("Silence {} holds until {}.\n", field(&silence, "id"), field(&silence, "until")))
         }
         Silences::Expire { id } => {
             let silence = client.delete(&client::path("silences", &id, "")).await?;
             say(&format!("Silence {} is over.\n", field(&silence, "id")))
         }
+    }
+}
+
+/// The service names its own fields; here they are flags.
+fn in_our_words(error: ClientError) -> ClientError {
+    match error {
+        ClientError::Refused { status, why } => {
+            ClientError::Refused { status, why: why.replace(PROTECTED_FLAG, "--protected") }
+        }
+        ClientError::Away { .. } => error,
     }
 }
 
@@ -68,6 +79,16 @@ fn end_of(lasts: Option<&str>) -> Result<DateTime<Utc>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::silence::SilenceProblem;
+    use reqwest::StatusCode;
+
+    #[test]
+    fn what_is_missing_is_called_as_it_is_typed() {
+        let what = "workflow \"pay\"".to_owned();
+        let why = SilenceProblem::HidesProtected { what }.words(PROTECTED_FLAG);
+        let error = in_our_words(ClientError::Refused { status: StatusCode::BAD_REQUEST, why });
+        assert!(error.to_string().contains("it needs --protected, and"), "{error}");
+    }
 
     #[test]
     fn a_key_given_twice_takes_any_of_its_globs() {

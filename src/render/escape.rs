@@ -138,6 +138,15 @@ fn push_escaped(out: &mut String, c: char, text: &str, i: usize, flavour: Flavou
     }
 }
 
+/// Text for HTML, in content and in quoted attributes.
+pub fn escape_html(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (i, c) in text.char_indices() {
+        push_escaped(&mut out, c, text, i, Flavour::Html);
+    }
+    out
+}
+
 /// Slack takes `*`, `_` and `~` as format only where a word begins or ends; `snake_case` stays as it is.
 fn could_format(text: &str, i: usize, mark: char) -> bool {
     let before = text[..i].chars().next_back();

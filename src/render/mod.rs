@@ -23,7 +23,7 @@ pub mod words;
 pub use builtin::builtin_files;
 pub use content::{Content, InlineImage, MailContent, SlackMessage};
 pub use engine::{MailFrame, Rendered, Renderer};
-pub use escape::web_address;
+pub use escape::{escape_html, web_address};
 pub use lint::{Sample, TemplateProblem};
 pub use names::field_names;
 pub use operator_view::{OperatorFacts, OperatorView};

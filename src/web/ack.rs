@@ -3,16 +3,18 @@
 
 use super::action::{acknowledge_incident, text};
 use super::error::ApiError;
-use super::input::{BODY_MAX, Params};
+use super::input::Params;
 use crate::ack_link::{self, LinkError};
 use crate::clock;
 use crate::incident::{Incident, IncidentId, IncidentState};
 use crate::live::Shared;
+use crate::render::{escape_html, words};
 use crate::store::incidents;
 use axum::Form;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
+use chrono_tz::Tz;
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -47,7 +49,7 @@ pub async fn show(
     Params(link): Params<LinkQuery>,
 ) -> Response {
     match signed_incident(&shared, &id, &link).await {
-        Ok(incident) => page(StatusCode::OK, &incident_page(&incident, &link)),
+        Ok(incident) => page(StatusCode::OK, &incident_page(&incident, &link, zone(&shared))),
         Err(refusal) => refusal,
     }
 }
@@ -67,8 +69,8 @@ pub async fn press(
     };
     let by = text(by, "the name").ok().flatten().unwrap_or_else(|| "somebody".to_owned());
     match acknowledge_incident(&shared, incident.id.0, by, clock::now()).await {
-        Ok(incident) => page(StatusCode::OK, &incident_page(&incident, &link)),
-        Err(ApiError::Conflict(_)) => page(StatusCode::OK, &incident_page(&incident, &link)),
+        Ok(incident) => page(StatusCode::OK, &incident_page(&incident, &link, zone(&shared))),
+        Err(ApiError::Conflict(_)) => page(StatusCode::OK, &incident_page(&incident, &link, zone(&shared))),
         Err(error) => refusal(error.status(), &error.to_string()),
     }
 }
@@ -86,12 +88,17 @@ async fn signed_incident(shared: &Shared, id: &str, link: &LinkQuery) -> Result<
     }
 }
 
-fn incident_page(incident: &Incident, link: &LinkQuery) -> String {
+/// The zone that messages show times in.
+fn zone(shared: &Shared) -> Tz {
+    shared.live.load().announcer.zone()
+}
+
+fn incident_page(incident: &Incident, link: &LinkQuery, zone: Tz) -> String {
     let names: Vec<&str> = incident.hits.iter().map(|h| h.workflow.as_str()).collect();
-    let workflows = escape(&names.join(", "));
+    let workflows = escape_html(&names.join(", "));
     let sample = &incident.sample;
-    let message = escape(sample.error.message.as_deref().unwrap_or("no message"));
-    let action = format!("/ack/{}?sig={}&amp;exp={}", incident.id.0, escape(&link.sig), escape(&link.exp));
+    let message = escape_html(sample.error.message.as_deref().unwrap_or("no message"));
+    let action = format!("/ack/{}?sig={}&amp;exp={}", incident.id.0, escape_html(&link.sig), escape_html(&link.exp));
     let state = match incident.state {
         IncidentState::Open => format!(
             "<form method=\"post\" action=\"{action}\"><p><label>Your name <input name=\"by\" maxlength=\"80\" autocomplete=\"name\"></label></p>\
@@ -101,7 +108,7 @@ fn incident_page(incident: &Incident, link: &LinkQuery) -> String {
         IncidentState::Acknowledged => {
             format!(
                 "<p><strong>Acknowledged</strong> by {}.</p>",
-                escape(incident.acknowledged_by.as_deref().unwrap_or("somebody"))
+                escape_html(incident.acknowledged_by.as_deref().unwrap_or("somebody"))
             )
         }
         IncidentState::Resolved => "<p><strong>Resolved.</strong> There is nothing left to acknowledge.</p>".to_owned(),
@@ -110,18 +117,18 @@ fn incident_page(incident: &Incident, link: &LinkQuery) -> String {
         "<h1>#{number}: {workflows}</h1><p>{events} since {since}.</p>\
          <dl><dt>Class</dt><dd>{class}</dd><dt>First error</dt><dd>{message}</dd></dl>{state}",
         number = incident.told.page_number,
-        events = failures(incident.event_count()),
-        since = incident.opened_at.format("%-d %b %Y %H:%M UTC"),
+        events = words::noun(incident.event_count(), "failure"),
+        since = format_args!(
+            "{} {}",
+            words::date_time(incident.opened_at, zone),
+            words::zone_name(zone, incident.opened_at)
+        ),
         class = sample.class,
     )
 }
 
-fn failures(count: u64) -> String {
-    if count == 1 { "1 failure".to_owned() } else { format!("{count} failures") }
-}
-
 fn refusal(status: StatusCode, why: &str) -> Response {
-    page(status, &format!("<h1>Nothing was acknowledged</h1><p>{}</p>", escape(why)))
+    page(status, &format!("<h1>Nothing was acknowledged</h1><p>{}</p>", escape_html(why)))
 }
 
 fn page(status: StatusCode, body: &str) -> Response {
@@ -137,30 +144,4 @@ fn page(status: StatusCode, body: &str) -> Response {
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
     (status, headers, Html(html)).into_response()
-}
-
-/// Text for HTML, in content and in quoted attributes.
-fn escape(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars().take(BODY_MAX) {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            _ => safe.push(c),
-        }
-    }
-    safe
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_gets_out_of_text_or_attribute() {
-        assert_eq!(escape("<a href=\"x\">'&</a>"), "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&lt;/a&gt;");
-    }
 }

@@ -10,7 +10,8 @@ use crate::clock;
 use crate::incident::{Incident, IncidentId, IncidentState};
 use crate::live::Shared;
 use crate::name::ReceiverName;
-use crate::outbox::{EntryId, State as EntryState, queue};
+use crate::outbox::queue::{self, RedriveOutcome};
+use crate::outbox::{EntryId, State as EntryState};
 use crate::store::{StoreError, WriteTx, incidents, letters, silences};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
@@ -183,6 +184,28 @@ pub async fn refresh_silences(shared: &Shared, now: DateTime<Utc>) -> Result<(),
     let active = silences::active(shared.store.reader(), now).await?;
     shared.live.rcu(|live| live.with_silences(active.clone()));
     Ok(())
+}
+
+/// Sends a message again that is dead or unsure. Mailboxes that have it are left out.
+#[utoipa::path(post, path = "/api/v1/outbox/{id}/redrive", params(("id" = String, Path)),
+    responses((status = 200, body = EntryView), (status = 404), (status = 409, description = "it needs no redrive")))]
+pub async fn redrive_entry(shared: State<Arc<Shared>>, id: Path<String>) -> Result<Json<EntryView>, ApiError> {
+    let entry_id = EntryId(row("message", &id)?);
+    let mut tx = shared.store.begin().await?;
+    let outcome = queue::redrive(&mut tx, entry_id, clock::now()).await?;
+    tx.commit().await.map_err(StoreError::from)?;
+    let entry = look(&shared, entry_id).await?;
+    match outcome {
+        RedriveOutcome::Redriven => {
+            shared.outbox_wake.notify_one();
+            tracing::info!(entry = entry_id.0, receiver = entry.receiver, "message redriven");
+            Ok(Json(entry))
+        }
+        RedriveOutcome::Left => {
+            let why = format!("message {} is {}; only dead and unsure ones are sent again", id.0, entry.state);
+            Err(ApiError::Conflict(why))
+        }
+    }
 }
 
 /// Reads the config again.

@@ -63,7 +63,7 @@ impl PreviewFormat {
 pub struct PreviewQuery {
     /// Name of the digest.
     pub name: String,
-    /// Whom for; `owner:<mailbox>` for an owner's own.
+    /// Whom for; `<receiver>:<mailbox>` for an owner's own.
     pub receiver: String,
     /// End of the window; the open window unless given.
     #[param(value_type = Option<String>, format = DateTime)]
@@ -120,10 +120,7 @@ fn body(
 
 fn eml(mail: &MailContent, config: &Config, receiver: &str, at: DateTime<Utc>) -> Result<Vec<u8>, ApiError> {
     let from = config.smtp.as_ref().map_or(NOBODY, |smtp| smtp.from.as_str());
-    let mut to = match receiver.strip_prefix("owner:") {
-        Some(mailbox) => vec![mailbox.to_owned()],
-        None => mailboxes(config, receiver),
-    };
+    let mut to = mailboxes(config, receiver);
     if to.is_empty() {
         // A mail has a recipient, also one that is only looked at.
         to.push(from.to_owned());
@@ -131,11 +128,16 @@ fn eml(mail: &MailContent, config: &Config, receiver: &str, at: DateTime<Utc>) -
     email::eml(mail, from, &to, at).map_err(|e| ApiError::BadRequest(e.to_string()))
 }
 
+/// Whom a receiver of a digest writes to: its own mailboxes, or the one owner that is named after it.
 fn mailboxes(config: &Config, receiver: &str) -> Vec<String> {
     match config.receivers.get(&ReceiverName::from(receiver)).map(|r| &r.kind) {
-        Some(ReceiverKind::Email { to: Recipients::Fixed(mailboxes) }) => mailboxes.clone(),
-        Some(_) | None => Vec::new(),
+        Some(ReceiverKind::Email { to: Recipients::Fixed(mailboxes) }) => return mailboxes.clone(),
+        Some(_) => return Vec::new(),
+        None => {}
     }
+    let owners = config.receivers.values().filter(|r| r.kind.is_owner());
+    let mut named = owners.filter_map(|r| receiver.strip_prefix(r.name.as_str())?.strip_prefix(':'));
+    named.next().map(str::to_owned).into_iter().collect()
 }
 
 /// Sends a told digest again, the same to the byte.
@@ -147,4 +149,26 @@ pub async fn resend(shared: State<Arc<Shared>>, id: Path<String>) -> Result<Json
     }
     shared.outbox_wake.notify_one();
     Ok(Json(DoneView { done: "enqueued again" }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+
+    #[test]
+    fn a_preview_is_addressed_to_the_receiver_or_to_the_one_owner_named_after_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("matins.toml");
+        let text = "[smtp]\nhost = \"127.0.0.1\"\nfrom = \"m@example.com\"\n\
+            [receivers.heads]\nkind = \"email\"\nto = [\"a@example.com\", \"b@example.com\"]\n\
+            [receivers.each]\nkind = \"email\"\nto = \"owner\"\n\
+            [[routes]]\nname = \"everything\"\nmatch = {}\n";
+        std::fs::write(&path, text).expect("a file");
+        let config = config::load(&path, &|_| None, clock::now()).expect("a good config").config;
+        assert_eq!(mailboxes(&config, "heads"), ["a@example.com", "b@example.com"]);
+        assert_eq!(mailboxes(&config, "each:asha@example.com"), ["asha@example.com"]);
+        assert_eq!(mailboxes(&config, "heads:asha@example.com"), Vec::<String>::new());
+        assert_eq!(mailboxes(&config, "each"), Vec::<String>::new());
+    }
 }

@@ -34,8 +34,21 @@ pub enum ApiError {
     #[error("{0}")]
     BadRequest(String),
     /// Events that can't be used.
-    #[error("{} of the events can't be read; none was stored", .0.len())]
-    BadEvents(Vec<BadEvent>),
+    #[error("{} of the events can't be read; none was stored{}", .count, more(.first.len(), *.count))]
+    BadEvents {
+        /// The first of them.
+        first: Vec<BadEvent>,
+        /// How many there are.
+        count: usize,
+    },
+    /// More events than are taken at a time.
+    #[error("the body has {count} events or more; at most {max} are taken at a time")]
+    TooMany {
+        /// How many were seen.
+        count: usize,
+        /// How many are taken.
+        max: usize,
+    },
     /// What was sent is too long.
     #[error("the body is over {0} bytes")]
     TooLarge(usize),
@@ -59,6 +72,11 @@ pub enum ApiError {
     Store(#[from] StoreError),
 }
 
+fn more(listed: usize, count: usize) -> String {
+    let more = count.saturating_sub(listed);
+    if more == 0 { String::new() } else { format!("; the first {listed} are listed, and {more} more are like them") }
+}
+
 /// An event that can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct BadEvent {
@@ -75,7 +93,7 @@ pub struct BadEvent {
 pub struct ErrorView {
     /// What is wrong, as a sentence.
     pub error: String,
-    /// What is wrong with which event.
+    /// What is wrong with which event; the first hundred.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<BadEvent>,
 }
@@ -86,8 +104,8 @@ impl ApiError {
         match self {
             Self::NotFound { .. } | Self::Absent(_) | Self::NoSuchAddress => StatusCode::NOT_FOUND,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::BadRequest(_) | Self::BadEvents(_) => StatusCode::BAD_REQUEST,
-            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::BadRequest(_) | Self::BadEvents { .. } => StatusCode::BAD_REQUEST,
+            Self::TooLarge(_) | Self::TooMany { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::Conflict(_) => StatusCode::CONFLICT,
@@ -106,8 +124,9 @@ impl ApiError {
             | Self::NoSuchAddress
             | Self::Method
             | Self::BadRequest(_)
-            | Self::BadEvents(_)
+            | Self::BadEvents { .. }
             | Self::TooLarge(_)
+            | Self::TooMany { .. }
             | Self::Forbidden(_)
             | Self::Conflict(_)
             | Self::Refused(_)
@@ -122,7 +141,7 @@ impl IntoResponse for ApiError {
             tracing::error!(%error, "a request failed");
         }
         let (status, header, error) = (self.status(), self.header(), self.to_string());
-        let items = if let Self::BadEvents(items) = self { items } else { Vec::new() };
+        let items = if let Self::BadEvents { first, .. } = self { first } else { Vec::new() };
         let mut response = (status, Json(ErrorView { error, items })).into_response();
         if let Some((name, value)) = header {
             response.headers_mut().insert(name, value);

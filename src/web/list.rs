@@ -22,6 +22,9 @@ use utoipa::IntoParams;
 /// Unreadable messages of one part of a list at most: each may have 1 MiB.
 const QUARANTINE_PAGE_MAX: i64 = 20;
 
+/// Dead letters of one part of a list at most: each may have a payload of 64 KiB.
+const LETTER_PAGE_MAX: i64 = 200;
+
 type Reply<T> = Result<Json<T>, ApiError>;
 
 fn missing(what: &'static str, id: impl Into<String>) -> ApiError {
@@ -41,7 +44,7 @@ pub async fn stats(shared: State<Arc<Shared>>) -> Reply<StatsView> {
 pub struct LetterQuery {
     /// `next` of the part before.
     pub cursor: Option<String>,
-    /// Items at most; 100 unless given, 1000 at most.
+    /// Items at most; 100 unless given, 200 at most.
     pub limit: Option<i64>,
     /// Only of this workflow.
     pub workflow: Option<String>,
@@ -58,6 +61,7 @@ pub struct LetterQuery {
 pub async fn letters(shared: State<Arc<Shared>>, query: Params<LetterQuery>) -> Reply<Page<LetterView>> {
     let query = query.0;
     let (before, limit) = Range { cursor: query.cursor, limit: query.limit }.read()?;
+    let limit = limit.min(LETTER_PAGE_MAX);
     let filter = LetterFilter {
         workflow: query.workflow,
         fingerprint: query.fingerprint,

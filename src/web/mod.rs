@@ -20,22 +20,30 @@ mod view;
 pub use action::refresh_silences;
 pub use error::{ApiError, BadEvent, ErrorView};
 pub use publish::{subject_of, subject_token};
+pub use silence::PROTECTED_FLAG;
 
 use crate::live::Shared;
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::middleware::from_fn_with_state;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use guard::{Guard, Reach};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 /// How long requests in flight may take once the service stops.
 const FINISH_WITHIN: Duration = Duration::from_secs(5);
 
-/// Every address.
-pub fn router(shared: Arc<Shared>) -> Router {
+/// How long a request may take, its body included. Each thing that is waited for has a shorter limit of its own.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
+/// Every address, for a socket of that reach.
+fn router(shared: Arc<Shared>, reach: Reach) -> Router {
+    let guard = Guard { shared: shared.clone(), reach };
     Router::new()
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
@@ -46,8 +54,14 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .fallback(|| async { ApiError::NoSuchAddress })
         .method_not_allowed_fallback(|| async { ApiError::Method })
         .layer(DefaultBodyLimit::max(input::BODY_MAX))
-        .layer(from_fn_with_state(shared.clone(), guard::check))
+        .layer(from_fn_with_state(guard, guard::check))
+        .layer(from_fn_with_state(ANSWER_WITHIN, in_time))
         .with_state(shared)
+}
+
+async fn in_time(State(limit): State<Duration>, request: Request, next: Next) -> Response {
+    let late = |_| ApiError::Unavailable(format!("the request was not over after {} s", limit.as_secs()));
+    timeout(limit, next.run(request)).await.map_err(late).into_response()
 }
 
 fn api() -> Router<Arc<Shared>> {
@@ -64,6 +78,7 @@ fn api() -> Router<Arc<Shared>> {
         .route("/incidents/{id}/resolve", post(action::resolve))
         .route("/outbox", get(list::outbox))
         .route("/outbox/{id}", get(list::entry))
+        .route("/outbox/{id}/redrive", post(action::redrive_entry))
         .route("/digests", get(list::digests))
         .route("/digests/preview", get(digest::preview))
         .route("/digests/{id}", get(list::digest))
@@ -83,8 +98,10 @@ pub async fn serve(listener: TcpListener, shared: Arc<Shared>, stop: Cancellatio
         stop.cancelled().await;
         tokio::time::sleep(FINISH_WITHIN).await;
     });
+    let is_loopback = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
+    let reach = if is_loopback { Reach::ThisMachine } else { Reach::Anybody };
     let server =
-        axum::serve(listener, router(shared)).with_graceful_shutdown(async move { stopping.cancelled().await });
+        axum::serve(listener, router(shared, reach)).with_graceful_shutdown(async move { stopping.cancelled().await });
     tokio::select! {
         ended = async { server.await } => {
             if let Err(error) = ended {

@@ -23,6 +23,7 @@ use utoipa::openapi::OpenApi as Document;
         action::resolve,
         list::outbox,
         list::entry,
+        action::redrive_entry,
         list::digests,
         list::digest,
         digest::preview,

@@ -25,6 +25,10 @@ use tokio::time::timeout;
 const CONFIRM_WITHIN: Duration = Duration::from_secs(3);
 /// Events on their way at a time.
 const AT_ONCE: usize = 256;
+/// Events of one request at most: all are confirmed before it is answered.
+const EVENTS_MAX: usize = 10_000;
+/// Unreadable events that an answer lists.
+const BAD_LISTED_MAX: usize = 100;
 /// Longest part of a subject that comes from a workflow's name.
 const TOKEN_MAX: usize = 200;
 
@@ -85,6 +89,9 @@ fn split(body: &Bytes, content_type: &str) -> Result<Vec<Bytes>, ApiError> {
     } else {
         vec![text]
     };
+    if parts.len() > EVENTS_MAX {
+        return Err(ApiError::TooMany { count: parts.len(), max: EVENTS_MAX });
+    }
     if parts.is_empty() {
         return Err(ApiError::BadRequest("there is no event in the body".to_owned()));
     }
@@ -109,7 +116,7 @@ fn read_all(
     now: DateTime<Utc>,
 ) -> Result<Vec<Outgoing>, ApiError> {
     let mut messages = Vec::with_capacity(bodies.len());
-    let mut bad = Vec::new();
+    let (mut bad, mut bad_count) = (Vec::new(), 0);
     for (index, payload) in bodies.iter().enumerate() {
         // No subject: the workflow must be in the event, since it is what the subject is made from.
         let inbound = Inbound { subject: "", headers, payload, stream: "", sequence: 0, received_at: now };
@@ -119,11 +126,14 @@ fn read_all(
                 messages.push(Outgoing { subject, payload: payload.clone() });
             }
             DecodeOutcome::Quarantine { reason } => {
-                bad.push(BadEvent { index, id: id_of(payload), reason: reason.to_string() });
+                bad_count += 1;
+                if bad.len() < BAD_LISTED_MAX {
+                    bad.push(BadEvent { index, id: id_of(payload), reason: reason.to_string() });
+                }
             }
         }
     }
-    if bad.is_empty() { Ok(messages) } else { Err(ApiError::BadEvents(bad)) }
+    if bad_count == 0 { Ok(messages) } else { Err(ApiError::BadEvents { first: bad, count: bad_count }) }
 }
 
 fn id_of(payload: &[u8]) -> Option<String> {
@@ -228,10 +238,23 @@ mod tests {
             Bytes::from_static(b"7"),
         ];
         let read = |bodies| read_all(&reader, bodies, &[], &["failures.>".to_owned()], DateTime::UNIX_EPOCH);
-        let Err(ApiError::BadEvents(bad)) = read(&bodies) else { panic!("a refusal is expected") };
+        let Err(ApiError::BadEvents { first: bad, .. }) = read(&bodies) else { panic!("a refusal is expected") };
         assert_eq!(bad.iter().map(|b| (b.index, b.id.as_deref())).collect::<Vec<_>>(), [(1, Some("y")), (2, None)]);
         assert!(bad[0].reason.contains("workflow"), "{}", bad[0].reason);
         assert_eq!(read(&bodies[..1]).expect("messages")[0].subject, "failures.report");
+    }
+
+    #[test]
+    fn a_request_is_bounded_and_so_is_the_list_of_what_is_wrong_with_it() {
+        let body = |n| Bytes::from(vec!["{}"; n].join("\n"));
+        assert_eq!(split(&body(EVENTS_MAX), "application/x-ndjson").expect("parts").len(), EVENTS_MAX);
+        let over = split(&body(EVENTS_MAX + 1), "application/x-ndjson").expect_err("a refusal");
+        assert_eq!(over.status(), StatusCode::PAYLOAD_TOO_LARGE);
+        let bodies = vec![Bytes::from_static(b"7"); 150];
+        let reader = Reader::new(&RedactSettings::default(), &[], &[0; 32]);
+        let Err(error) = read_all(&reader, &bodies, &[], &[], DateTime::UNIX_EPOCH) else { panic!("a refusal") };
+        assert!(error.to_string().starts_with("150 of the events"), "{error}");
+        assert!(error.to_string().contains("the first 100 are listed, and 50 more"), "{error}");
     }
 
     #[test]

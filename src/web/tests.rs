@@ -11,7 +11,7 @@ use crate::ingest::jetstream;
 use crate::live::{Keys, Live};
 use crate::metrics::Metrics;
 use crate::name::{ReceiverName, WorkflowName};
-use crate::outbox::{Settlement, queue};
+use crate::outbox::{DeadReason, EntryId, Settlement, queue};
 use crate::render::Renderer;
 use crate::store::intake::{self, NewCause, NewDecision, QuarantineRow};
 use crate::store::key::{hash_key, key_of};
@@ -409,6 +409,51 @@ async fn a_receiver_is_tested_by_a_message_that_really_goes_out() {
     };
     let ((status, outcome), ()) = tokio::join!(w.post("/receivers/oncall/test", json!({})), delivery);
     assert_eq!((status, &outcome["state"], &outcome["attempts"]), (200, &json!("sent"), &json!(1)));
+}
+
+#[tokio::test]
+async fn a_person_sends_a_given_up_message_again_and_only_such_a_one() {
+    let w = world().await;
+    let id = w.incident().await;
+    w.post(&format!("/incidents/{id}/resolve"), json!({"by": "asha"})).await;
+    let entry = w.get("/outbox").await["items"][0]["id"].as_str().expect("an id").to_owned();
+    let (status, refused) = w.post(&format!("/outbox/{entry}/redrive"), json!({})).await;
+    assert!(status == 409 && refused["error"].as_str().is_some_and(|e| e.contains("is pending")), "{refused}");
+    let mut tx = w.shared.store.begin().await.expect("a transaction");
+    let dead = Settlement::Dead { reason: DeadReason::Refused, why: "no".to_owned() };
+    let entry_id = EntryId(entry.parse().expect("a row"));
+    queue::settle_unclaimed(&mut tx, entry_id, &dead, clock::now()).await.expect("a settlement");
+    tx.commit().await.expect("a commit");
+    let (status, again) = w.post(&format!("/outbox/{entry}/redrive"), json!({})).await;
+    assert_eq!((status, &again["state"]), (200, &json!("pending")));
+    assert_eq!(w.post("/outbox/99/redrive", json!({})).await.0, 404);
+}
+
+#[tokio::test]
+async fn a_page_of_a_foreign_name_that_points_here_learns_nothing() {
+    let w = world().await;
+    let status = async |path: &str, host: &str| w.send(Method::GET, path, "", &[("host", host)]).await.status();
+    assert_eq!(status("/api/v1/incidents", "evil.example:8420").await, 403);
+    assert_eq!(status("/metrics", "evil.example").await, 403);
+    assert_eq!(status("/api/v1/incidents", "matins.example.com").await, 200);
+    assert_eq!(status("/healthz", "evil.example").await, 200);
+}
+
+#[tokio::test]
+async fn a_request_that_takes_too_long_is_answered() {
+    // Another test may have chosen it already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let slow = Router::new()
+        .route("/", get(std::future::pending::<()>))
+        .layer(from_fn_with_state(Duration::from_millis(1), in_time));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let server = tokio::spawn(async move { axum::serve(listener, slow).await });
+    let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let answer = client.get(format!("http://{address}/")).send().await.expect("an answer");
+    server.abort();
+    assert_eq!(answer.status(), 503);
+    assert!(answer.text().await.expect("a body").contains("not over after"));
 }
 
 #[tokio::test]

@@ -345,6 +345,11 @@ pub(in crate::cli) enum Outbox {
     List(ListArgs),
     /// One of them, with what is sent.
     Show(ShowArgs),
+    /// Send one again that is dead or unsure; mailboxes that have it are left out.
+    Redrive {
+        /// Its id.
+        id: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -333,13 +333,14 @@ pub enum RedriveOutcome {
     Left,
 }
 
-/// A person sends an entry again that is dead or unsure. Mailboxes that have it are left out.
+/// A person sends an entry again that is dead or unsure. Mailboxes that have it are left out. It counts as decided now:
+/// else an old one would be given up at its first retry, and its age would trouble whoever watches the queue.
 ///
 /// # Errors
 /// When the database refuses.
 pub async fn redrive(tx: &mut WriteTx, id: EntryId, now: DateTime<Utc>) -> Result<RedriveOutcome, StoreError> {
-    let sql = "UPDATE outbox SET state = 'pending', reason = NULL, due_at = ?, unsure_attempts = 0 \
-               WHERE id = ? AND state IN ('dead', 'unsure')";
+    let sql = "UPDATE outbox SET state = 'pending', reason = NULL, due_at = ?1, created_at = ?1, unsure_attempts = 0 \
+               WHERE id = ?2 AND state IN ('dead', 'unsure')";
     let done = sqlx::query(sql).bind(to_ms(now)).bind(id.0).execute(&mut **tx).await?;
     if done.rows_affected() == 0 {
         return Ok(RedriveOutcome::Left);

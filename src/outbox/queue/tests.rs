@@ -181,6 +181,7 @@ async fn a_dead_entry_can_be_redriven_and_keeps_its_number_and_count() {
     tx.commit().await.unwrap();
     let row = list(store.reader(), None, 10).await.unwrap().remove(0);
     assert_eq!((row.state, row.number, row.attempts), (State::Pending, 7, 1));
+    assert_eq!((row.due_at, row.created_at), (at(9), at(9)), "its three days begin anew");
 }
 
 #[tokio::test]

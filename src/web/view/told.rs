@@ -83,7 +83,7 @@ pub struct DigestView {
     pub id: String,
     /// Name of the digest.
     pub digest: String,
-    /// Whom to; `owner:<mailbox>` for an owner's own.
+    /// Whom to; `<receiver>:<mailbox>` for an owner's own.
     pub receiver: String,
     /// Start of the window.
     pub window_start: At,
