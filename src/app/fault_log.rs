@@ -3,7 +3,7 @@
 
 use crate::event::{Class, Event, EventType, Fingerprint};
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 const EVERY: Duration = Duration::from_secs(1);
@@ -25,14 +25,19 @@ struct Line {
 }
 
 impl FaultLog {
+    /// A panic elsewhere leaves counts that are still good, and no reason to say nothing any more.
+    fn lines(&self) -> MutexGuard<'_, HashMap<Fingerprint, Line>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Logs a failure, unless one of its fingerprint was logged within the second.
     pub fn note(&self, event: &Event, now: Instant) {
         if event.event_type != EventType::Failure {
             return;
         }
-        let Ok(mut lines) = self.lines.lock() else { return };
+        let mut lines = self.lines();
         if lines.len() >= FINGERPRINTS_MAX {
-            lines.clear();
+            lines.drain().for_each(|(fingerprint, line)| left_out(&fingerprint, &line));
         }
         match lines.get_mut(&event.fingerprint) {
             Some(line) if now.duration_since(line.at) < EVERY => {
@@ -55,8 +60,7 @@ impl FaultLog {
 
     /// Says what was left out of fingerprints that have been quiet for a second. Called every second.
     pub fn sweep(&self, now: Instant) {
-        let Ok(mut lines) = self.lines.lock() else { return };
-        lines.retain(|fingerprint, line| {
+        self.lines().retain(|fingerprint, line| {
             let keep = now.duration_since(line.at) < EVERY;
             if !keep {
                 left_out(fingerprint, line);
@@ -109,5 +113,82 @@ fn left_out(fingerprint: &Fingerprint, line: &Line) {
         let fingerprint = fingerprint.0.as_str();
         let (workflow, left_out) = (line.workflow.as_str(), line.left_out);
         line!(line.class, workflow, fingerprint, left_out, "{left_out} more like this were left out");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+    use crate::config::RedactSettings;
+    use crate::ingest::{DecodeOutcome, Inbound, Reader};
+    use std::io;
+    use std::sync::Arc;
+    use tracing_subscriber::fmt::MakeWriter;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl<'a> MakeWriter<'a> for Lines {
+        type Writer = Self;
+
+        fn make_writer(&'a self) -> Self {
+            self.clone()
+        }
+    }
+
+    fn logged(act: impl FnOnce(&FaultLog)) -> String {
+        let lines = Lines::default();
+        let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
+        tracing::subscriber::with_default(subscriber, || act(&FaultLog::default()));
+        String::from_utf8(lines.0.lock().unwrap().clone()).unwrap()
+    }
+
+    fn failure() -> Event {
+        let reader = Reader::new(&RedactSettings::default(), &[], &[0; 32]);
+        let payload = br#"{"id":"a","workflow":"pay","error":{"message":"declined"}}"#;
+        let received_at = clock::now();
+        let inbound = Inbound { subject: "", headers: &[], payload, stream: "", sequence: 1, received_at };
+        let DecodeOutcome::Event(decoded) = reader.read(inbound) else { panic!("an event is expected") };
+        decoded.event
+    }
+
+    #[test]
+    fn what_was_left_out_is_said_also_when_too_many_causes_are_kept_apart() {
+        let text = logged(|log| {
+            let (now, mut event) = (clock::instant(), failure());
+            for _ in 0..4 {
+                log.note(&event, now);
+            }
+            for n in 0..FINGERPRINTS_MAX {
+                event.fingerprint = Fingerprint(format!("v1:{n:016x}"));
+                log.note(&event, now);
+            }
+        });
+        assert_eq!(text.matches("3 more like this were left out").count(), 1);
+        assert_eq!(text.matches("declined").count(), FINGERPRINTS_MAX + 1);
+    }
+
+    #[test]
+    fn a_panic_elsewhere_does_not_end_logging() {
+        let text = logged(|log| {
+            let poisoning = std::panic::AssertUnwindSafe(|| {
+                let _held = log.lines();
+                panic!("while it is held");
+            });
+            assert!(std::panic::catch_unwind(poisoning).is_err());
+            log.note(&failure(), clock::instant());
+        });
+        assert!(text.contains("declined"), "{text}");
     }
 }
