@@ -3,6 +3,7 @@
 
 use crate::calendar::Calendar;
 use crate::config::{self, Config, DigestSettings, Loaded, Problem};
+use crate::render::words;
 use crate::workflow::Workflow;
 use chrono::{DateTime, Days, TimeDelta, Utc};
 use std::io::{self, Write};
@@ -78,17 +79,13 @@ fn summary(path: &Path, config: &Config) -> String {
         (config.receivers.len(), "receiver"),
         (config.digests.len(), "digest"),
     ];
-    let counts: Vec<String> = counts.iter().map(|(n, noun)| count(*n, noun)).collect();
+    let counts: Vec<String> = counts.iter().map(|(n, noun)| words::noun(*n as u64, noun)).collect();
     format!("{} (version {}): {}", path.display(), config.version, counts.join(", "))
-}
-
-fn count(n: usize, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 fn warnings(warnings: &[Problem], out: &mut dyn Write) -> io::Result<()> {
     if !warnings.is_empty() {
-        writeln!(out, "\n{}", count(warnings.len(), "warning"))?;
+        writeln!(out, "\n{}", words::noun(warnings.len() as u64, "warning"))?;
     }
     warnings.iter().try_for_each(|warning| writeln!(out, "{warning}"))
 }
@@ -102,7 +99,7 @@ fn digest_lines(digest: &DigestSettings, calendar: Option<&Calendar>, now: DateT
     for slot in slots.skip(1).take(3) {
         let due = slot.with_timezone(&digest.timezone).format("%a %-d %b %H:%M %Z").to_string();
         let held = calendar.map_or(String::new(), |c| hold_words(slot, digest, c));
-        text.push_str(&format!("    {due:<22} in {}{held}\n", words(slot - now)));
+        text.push_str(&format!("    {due:<22} in {}{held}\n", words::duration(words::between(now, slot))));
     }
     text
 }
@@ -174,42 +171,9 @@ fn list(items: impl Iterator<Item = String>) -> String {
     if unique.is_empty() { "none".to_owned() } else { unique.join(", ") }
 }
 
-/// A time in words, two units at most, cut and not rounded: `2 d 17 h`, `1 h 12 min`, `40 s`.
-fn words(time: TimeDelta) -> String {
-    let seconds = time.num_seconds().max(0);
-    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600, seconds / 60);
-    let pair = |n: i64, unit: &str, m: i64, smaller: &str| match m {
-        0 => format!("{n} {unit}"),
-        m => format!("{n} {unit} {m} {smaller}"),
-    };
-    match hours {
-        48.. => pair(days, "d", hours % 24, "h"),
-        10..48 => format!("{hours} h"),
-        1..10 => pair(hours, "h", minutes % 60, "min"),
-        _ if minutes >= 10 => format!("{minutes} min"),
-        _ if minutes >= 1 => pair(minutes, "min", seconds % 60, "s"),
-        _ => format!("{seconds} s"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_read_as_words() {
-        for (seconds, text) in [
-            (40, "40 s"),
-            (220, "3 min 40 s"),
-            (780, "13 min"),
-            (4320, "1 h 12 min"),
-            (3600, "1 h"),
-            (93_600, "26 h"),
-            (234_000, "2 d 17 h"),
-        ] {
-            assert_eq!(words(TimeDelta::seconds(seconds)), text);
-        }
-    }
 
     fn checked(text: &str, templates: &[&str]) -> (String, String, ExitCode) {
         let dir = tempfile::tempdir().unwrap();

@@ -26,6 +26,8 @@ async fn a_bad_file_keeps_the_old_config_and_is_told_once_and_a_good_one_sends_n
     assert!(told.words().contains("workflow"), "{}", told.words());
     reloaded(&app, false).await;
     app.hup();
+    let refusals = || app.log().matches("the config was not reloaded").count();
+    eventually("the second refusal", async || (refusals() >= 2).then_some(())).await;
     app.fail(&failure("audit-1", "a", "the old config pages for this")).await;
     app.expect_slack("/oncall", 2).await;
 
