@@ -13,7 +13,6 @@ pub(super) const NO_EFFECT: &[&str] = &[
     "advisories",
     "web.auth",
     "store.retention",
-    "calendars.*.holidays_ics",
     "classify.*.workflow",
     "max_redrives",
 ];
