@@ -54,6 +54,7 @@ pub mod backtest;
 pub mod cli;
 pub mod config;
 pub mod digest_job;
+pub mod explain;
 pub mod live;
 pub mod metrics;
 pub mod web;

@@ -10,6 +10,7 @@ pub mod demo;
 mod digest;
 mod emit;
 mod exec;
+mod explain;
 mod healthcheck;
 mod incidents;
 mod list;
@@ -84,6 +85,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Backtest(args) => return backtest::run(args).await,
         Command::Exec(args) => return exec::run(&service, args).await,
         Command::Emit(args) => emit::run(&service, *args).await?,
+        Command::Explain(args) => explain::run(&service, args).await?,
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "matins", &mut io::stdout());
         }

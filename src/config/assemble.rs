@@ -4,9 +4,9 @@
 use super::reader::Cursor;
 use super::rules;
 use super::schema::*;
-use super::source::Report;
+use super::source::{Report, Source};
 use super::value;
-use crate::calendar::{Calendar, Schedule, WeekHours, parse_zone};
+use crate::calendar::{Calendar, Schedule, WeekHours, holidays_from_ics, parse_zone};
 use crate::deliver::{Receiver, ReceiverKind, Recipients};
 use crate::name::{CalendarName, DigestName, ReceiverName};
 use chrono::{DateTime, Utc};
@@ -40,7 +40,7 @@ impl Bench<'_> {
 }
 
 /// Puts the whole together. None when a part that must be there did not pass; that was reported.
-pub(super) fn config(root: &Cursor<'_>, bench: Bench<'_>, version: String) -> Option<Config> {
+pub(super) fn config(root: &Cursor<'_>, bench: Bench<'_>) -> Option<Config> {
     // Each part reports what it finds, so all of them are read before the first missing one ends this.
     let (nats, store, http) = (nats(root, bench), store(root, bench), http(root));
     let (smtp, receivers, calendars) = (smtp(root, bench), receivers(root, bench), calendars(root, bench));
@@ -49,7 +49,8 @@ pub(super) fn config(root: &Cursor<'_>, bench: Bench<'_>, version: String) -> Op
     let symptoms = rules::symptoms(root, bench);
     let silences = rules::silences(root, bench);
     Some(Config {
-        version,
+        // Known only when all files are read.
+        version: String::new(),
         nats: nats?,
         store: store?,
         http: http?,
@@ -231,7 +232,8 @@ fn calendars(root: &Cursor<'_>, bench: Bench<'_>) -> BTreeMap<CalendarName, Cale
     let read = |(name, cursor): (&str, Cursor<'_>)| {
         let hours = hours(&cursor, bench);
         let timezone = parse_zone(cursor.text("timezone")?).ok()?;
-        let holidays = holidays(&cursor);
+        let mut holidays = holidays(&cursor);
+        holidays.extend(holidays_of_file(&cursor, bench)?);
         Some((CalendarName::new(name), Calendar { timezone, hours: hours?, holidays }))
     };
     root.named("calendars").into_iter().filter_map(read).collect()
@@ -240,6 +242,29 @@ fn calendars(root: &Cursor<'_>, bench: Bench<'_>) -> BTreeMap<CalendarName, Cale
 fn holidays(calendar: &Cursor<'_>) -> std::collections::BTreeSet<chrono::NaiveDate> {
     let days = calendar.node("holidays").map(|n| n.items()).unwrap_or_default();
     days.iter().filter_map(|day| value::day(value::date_text(day)?)).collect()
+}
+
+/// Holidays of an iCalendar file: some years back, so that recorded events can be played, and some years ahead.
+fn holidays_of_file(calendar: &Cursor<'_>, bench: Bench<'_>) -> Option<std::collections::BTreeSet<chrono::NaiveDate>> {
+    const DAYS: chrono::Days = chrono::Days::new(5 * 366);
+    let Some(path) = bench.beside(calendar, "holidays_ics") else { return Some(Default::default()) };
+    let (place, today) = (calendar.place("holidays_ics"), bench.now.date_naive());
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) => {
+            bench.report.error(place, format!("{} can't be read: {error}", path.display()));
+            return None;
+        }
+    };
+    let name = calendar.text("holidays_ics").unwrap_or_default().to_owned();
+    bench.report.note_named(Source { name, path: path.clone(), text: text.clone() });
+    match holidays_from_ics(&text, today - DAYS, today + DAYS) {
+        Ok(holidays) => Some(holidays),
+        Err(error) => {
+            bench.report.error(place, format!("{}: {error}", path.display()));
+            None
+        }
+    }
 }
 
 fn hours(calendar: &Cursor<'_>, bench: Bench<'_>) -> Option<WeekHours> {

@@ -14,7 +14,6 @@ pub(super) const NO_EFFECT: &[&str] = &[
     "web.auth.users",
     "web.auth.trusted_proxy_header",
     "store.retention",
-    "calendars.*.holidays_ics",
     "classify.*.workflow",
     "max_redrives",
 ];

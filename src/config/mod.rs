@@ -39,7 +39,7 @@ use crate::name::ReceiverName;
 use crate::route::Route;
 use crate::workflow::Workflow;
 use chrono::{DateTime, Utc};
-use source::{Place, Report};
+use source::Place;
 use std::path::{Path, PathBuf};
 
 /// A config that passed its checks.
@@ -60,18 +60,21 @@ pub struct Loaded {
 /// Everything that is wrong with it, at once.
 pub fn load(path: &Path, env: &dyn Fn(&str) -> Option<String>, now: DateTime<Utc>) -> Result<Loaded, ConfigError> {
     let include::Read { root, report, complete } = include::read(path, env);
-    let version = version(&report);
     let wrong = form::Checker::new(&root, &report, complete).file(&sections::ROOT);
     effect::warn(&root, &report);
     let cursor = reader::Cursor::new(&root, Place::default(), &sections::ROOT);
     // What refers to each other is only held together when its parts could be read: else one mistake makes many.
     let related = ["calendars", "digests", "receivers", "routes", "symptoms", "workflows"];
     let readable = complete && !related.iter().any(|r| wrong.contains(*r));
-    let config = assemble::config(&cursor, assemble::Bench { report: &report, now }, version);
+    let mut config = assemble::config(&cursor, assemble::Bench { report: &report, now });
+    let sources = report.all_sources();
+    if let Some(config) = &mut config {
+        config.version = version(&sources);
+    }
     if let (Some(config), true) = (&config, readable) {
         sense::check(&cursor, config, &report);
     }
-    let files = report.sources.iter().map(|s| s.path.clone()).collect();
+    let files = sources.iter().map(|s| s.path.clone()).collect();
     let (problems, warnings) = report.into_found();
     match config {
         Some(config) if problems.is_empty() => Ok(Loaded { config, warnings, files }),
@@ -86,9 +89,9 @@ pub fn environment(name: &str) -> Option<String> {
 }
 
 /// Twelve hex digits over the names and texts of all files, before `${NAME}` is filled in.
-fn version(report: &Report) -> String {
+fn version(sources: &[source::Source]) -> String {
     let mut hash = ring::digest::Context::new(&ring::digest::SHA256);
-    for source in &report.sources {
+    for source in sources {
         for part in [&source.name, &source.text] {
             hash.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
             hash.update(part.as_bytes());

@@ -28,11 +28,23 @@ pub(super) struct Place {
 #[derive(Debug, Default)]
 pub(super) struct Report {
     pub(super) sources: Vec<Source>,
+    /// Files of another form that the config names, such as holidays.
+    named: RefCell<Vec<Source>>,
     problems: RefCell<Vec<Problem>>,
     warnings: RefCell<Vec<Problem>>,
 }
 
 impl Report {
+    /// A file of another form was read for the config.
+    pub(super) fn note_named(&self, source: Source) {
+        self.named.borrow_mut().push(source);
+    }
+
+    /// Every file that the config is made of.
+    pub(super) fn all_sources(&self) -> Vec<Source> {
+        self.sources.iter().chain(self.named.borrow().iter()).cloned().collect()
+    }
+
     /// Files an error.
     pub(super) fn error(&self, at: Place, message: impl Into<String>) {
         self.problems.borrow_mut().push(self.problem(at, message.into()));

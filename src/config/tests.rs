@@ -504,13 +504,25 @@ fn what_has_no_effect_yet_is_a_warning_at_its_line() {
         assert!(found.message.contains("no effect yet"));
         assert_eq!(found.line, line_of(&text, &format!("[{key}]")));
     }
-    let inner = format!(
-        "{}\n[store]\nretention = {{ events = \"1d\" }}\n",
-        GOOD.replace("holidays =", "holidays_ics = \"a.ics\"\nholidays =")
-    );
+    let inner = format!("{GOOD}\n[store]\nretention = {{ events = \"1d\" }}\n");
     let warnings = load_text(&inner).unwrap().warnings;
     let lines: Vec<usize> = warnings.iter().map(|w| w.line).collect();
-    assert_eq!(lines, [line_of(&inner, "holidays_ics"), line_of(&inner, "retention")]);
+    assert_eq!(lines, [line_of(&inner, "retention")]);
+}
+
+#[test]
+fn holidays_of_a_file_close_a_calendar_and_a_bad_file_is_refused_at_its_line() {
+    let text = GOOD.replace("holidays =", "holidays_ics = \"days.ics\"\nholidays =");
+    let day = "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nSUMMARY:Diwali\r\nDTSTART;VALUE=DATE:20261108\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n";
+    let loaded = load_files(&[("matins.toml", &text), ("days.ics", day)], &|_| Some("x".to_owned())).unwrap();
+    let holidays = &loaded.config.calendars[&"office".into()].holidays;
+    assert!(holidays.contains(&"2026-11-08".parse().unwrap()), "{holidays:?}");
+    assert_eq!(holidays.len(), 3);
+    assert!(loaded.files.iter().any(|f| f.ends_with("days.ics")), "{:?}", loaded.files);
+    let changed = day.replace("20261108", "20261109");
+    let other = load_files(&[("matins.toml", &text), ("days.ics", &changed)], &|_| Some("x".to_owned())).unwrap();
+    assert_ne!(loaded.config.version, other.config.version);
+    refused(&text, "holidays_ics", &["days.ics", "can't be read"]);
 }
 
 #[test]

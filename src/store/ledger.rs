@@ -191,6 +191,20 @@ pub async fn forget_before(tx: &mut SqliteConnection, at: DateTime<Utc>) -> Resu
     Ok(())
 }
 
+/// The window of (digest, receiver) that holds `at`, once it was composed.
+pub async fn covering(
+    pool: &SqlitePool,
+    name: &str,
+    receiver: &str,
+    at: DateTime<Utc>,
+) -> Result<Option<DigestRow>, StoreError> {
+    let sql = format!(
+        "{DIGEST} WHERE digest = ?1 AND receiver = ?2 AND window_end > ?3 AND window_start <= ?3 ORDER BY window_end LIMIT 1"
+    );
+    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(name).bind(receiver).bind(to_ms(at));
+    Ok(query.fetch_optional(pool).await?.as_ref().map(digest))
+}
+
 /// When each digest was last composed and enqueued.
 pub async fn last_success(pool: &SqlitePool) -> Result<Vec<(String, DateTime<Utc>)>, StoreError> {
     let rows: Vec<(String, i64)> =

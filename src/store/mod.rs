@@ -12,6 +12,7 @@ mod migration;
 pub mod settings;
 pub mod silences;
 pub mod stats;
+pub mod stored_event;
 
 use chrono::{DateTime, Utc};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};

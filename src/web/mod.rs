@@ -5,6 +5,7 @@ mod ack;
 mod action;
 mod digest;
 mod error;
+mod explain;
 mod guard;
 mod health;
 mod input;
@@ -69,6 +70,7 @@ fn api() -> Router<Arc<Shared>> {
         .route("/openapi.json", get(openapi::openapi))
         .route("/stats", get(list::stats))
         .route("/events", post(publish::events))
+        .route("/events/{id}/explain", get(explain::explain))
         .route("/dead-letters", get(list::letters))
         .route("/dead-letters/{id}", get(list::letter))
         .route("/dead-letters/{id}/resolve", post(action::resolve_letter))

@@ -1,6 +1,6 @@
 //! The API described by itself, from the views and handlers.
 
-use super::{action, digest, error, list, publish, silence};
+use super::{action, digest, error, explain, list, publish, silence};
 use axum::Json;
 use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as Document;
@@ -13,6 +13,7 @@ use utoipa::openapi::OpenApi as Document;
     ),
     paths(
         publish::events,
+        explain::explain,
         list::stats,
         list::letters,
         list::letter,

@@ -53,6 +53,8 @@ pub(in crate::cli) enum Command {
     Check(CheckArgs),
     /// Play recorded events in virtual time, and say what would have been told.
     Backtest(BacktestArgs),
+    /// Say why an event is what it is, and who hears of it when.
+    Explain(ExplainArgs),
     /// Play a night on loopback: failures come in, and what people would hear of them is shown.
     Demo(DemoArgs),
     /// Publish one event.
@@ -153,6 +155,24 @@ pub(in crate::cli) struct BacktestArgs {
     /// Say what this config would tell differently; exit code 1 when a protected event loses its page.
     #[arg(long, value_name = "CONFIG")]
     pub(in crate::cli) against: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ExplainArgs {
+    /// Id of an event that the service has stored.
+    #[arg(long, value_name = "ID", required_unless_present = "file", conflicts_with = "file")]
+    pub(in crate::cli) event: Option<String>,
+    /// An event in a file; nothing is stored.
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) file: Option<PathBuf>,
+    /// What would be decided then, RFC 3339.
+    #[arg(long, value_name = "TIME")]
+    pub(in crate::cli) at: Option<DateTime<Utc>>,
+    /// As JSON.
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
+    #[command(flatten)]
+    pub(in crate::cli) config: ConfigFile,
 }
 
 #[derive(Debug, Args)]
