@@ -223,7 +223,9 @@ impl Play<'_> {
                 (Item::Event(..), None) => {}
             }
         }
-        lines.extend(self.gather.letters(first_at, now).await?);
+        if committed.events.iter().any(touches_letters) {
+            lines.extend(self.gather.letters(first_at, now).await?);
+        }
         if committed.has_messages {
             lines.extend(self.gather.messages(self.live, now).await?);
         }
@@ -264,6 +266,15 @@ impl Play<'_> {
             Paging::Suppress(_) if self.is_told(decision) => Verdict::Told,
             Paging::Suppress(_) => Verdict::Unrouted,
         }
+    }
+}
+
+/// Whether an event can have opened or resolved a dead letter.
+fn touches_letters(event: &Event) -> bool {
+    match event.event_type {
+        EventType::Failure => event.is_final_failure(),
+        EventType::Recovery | EventType::Resolution => true,
+        EventType::Outcome | EventType::Heartbeat | EventType::Breaker => false,
     }
 }
 

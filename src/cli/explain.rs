@@ -13,12 +13,12 @@ use crate::explain::{Explanation, Facts, explain, write};
 use crate::ingest::{DecodeOutcome, Inbound};
 use anyhow::Context as _;
 use chrono::{DateTime, Utc};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(super) async fn run(service: &Service, args: ExplainArgs) -> Result<(), Failure> {
     let explanation = match (&args.event, &args.file) {
         (Some(id), _) => ask(service, id, args.at).await?,
-        (None, Some(file)) => of_file(&args.config.config, file, args.at)?,
+        (None, Some(file)) => of_file(&config_path(args.config.as_deref()), file, args.at)?,
         (None, None) => return Err(Failure::Usage("--event or --file is needed".to_owned())),
     };
     if args.json {
@@ -31,6 +31,16 @@ async fn ask(service: &Service, id: &str, at: Option<DateTime<Utc>>) -> Result<E
     let query: Vec<(&str, String)> = at.map(|at| ("at", at.to_rfc3339())).into_iter().collect();
     let bytes = Client::new(service)?.bytes(&client::path("events", id, "/explain"), &query).await?;
     Ok(serde_json::from_slice(&bytes).context("the answer of the service can't be read")?)
+}
+
+/// The config of the repository, else the one in this folder.
+fn config_path(given: Option<&Path>) -> PathBuf {
+    let usual = Path::new("config/matins.toml");
+    match given {
+        Some(path) => path.to_owned(),
+        None if usual.exists() => usual.to_owned(),
+        None => PathBuf::from("matins.toml"),
+    }
 }
 
 fn of_file(config: &Path, file: &Path, at: Option<DateTime<Utc>>) -> Result<Explanation, Failure> {

@@ -3,7 +3,7 @@
 use super::target::{Target, mailbox};
 use crate::config::Config;
 use crate::digest::plan::Window;
-use crate::digest::{DigestInput, Fate, Late, PageRecord, PageState, SilenceLine, Totals, WorkflowInfo};
+use crate::digest::{DigestInput, Fate, Late, LetterFlow, PageRecord, PageState, SilenceLine, Totals, WorkflowInfo};
 use crate::event::Fingerprint;
 use crate::incident::{Incident, IncidentState};
 use crate::live::Live;
@@ -64,7 +64,7 @@ pub async fn read_input(
         receiver: target.key(),
         routes: routes(&live.config, target),
         window: occasion.window,
-        previous: previous(store, &scope).await?,
+        previous: previous(store, &scope, flow.open_at_start).await?,
         due_at: occasion.due_at,
         late: occasion.late.clone(),
         incomplete: occasion.incomplete.clone(),
@@ -105,8 +105,8 @@ fn scope<'a>(
     Scope { digest: target.digest.to_string(), receiver: target.receiver.to_string(), start_at, end_at, workflows }
 }
 
-/// The window of the same length before, when Matins ran in it.
-async fn previous(store: &Store, scope: &Scope) -> Result<Option<Totals>, StoreError> {
+/// The window of the same length before, when Matins ran in it. `open_at_end` is how many dead letters were open between the two.
+async fn previous(store: &Store, scope: &Scope, open_at_end: u64) -> Result<Option<Totals>, StoreError> {
     let pool = store.reader();
     let start_at = scope.start_at - (scope.end_at - scope.start_at);
     if read::first_minute(pool).await?.is_none_or(|first| first >= scope.start_at) {
@@ -114,8 +114,7 @@ async fn previous(store: &Store, scope: &Scope) -> Result<Option<Totals>, StoreE
     }
     let before = Scope { start_at, end_at: scope.start_at, ..scope.clone() };
     let counted = read::counted(pool, &before).await?;
-    let open = read::open_letters(pool, &before).await?;
-    let flow = read::letter_flow(pool, &before, &open).await?;
+    let flow = LetterFlow { open_at_end, ..read::letter_flow(pool, &before, &[]).await? };
     let incidents = read::incidents(pool, &before).await?;
     let opened = incidents.iter().filter(|i| i.opened_at >= start_at).count();
     Ok(Some(Totals::measure(&counted.cells, &flow, opened as u64)))

@@ -120,7 +120,8 @@ fn render(live: &Live, target: &Target, view: &DigestView, number: i64, channel:
         message_id: format!("matins.{number}.digest@{host}"),
         references: Vec::new(),
         list_id: format!("{}.matins.{host}", target.digest),
-        images: view.plot.images(),
+        // Drawing takes longer than all the rest, and only a mail shows what was drawn.
+        images: if channel == Channel::Email { view.plot.images() } else { Vec::new() },
     };
     let view = serde_json::to_value(view).unwrap_or_default();
     live.renderer.render(&format!("digest-{}", target.digest), channel, &view, &frame).content

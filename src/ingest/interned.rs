@@ -8,7 +8,7 @@ use crate::store::intake::{self, NewCause, NewDecision};
 use crate::store::key::{Key, hash_key};
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::SqliteConnection;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// More causes than this are not kept in memory: an attacker can make one per event.
 const CAUSES_MAX: usize = 20_000;
@@ -42,6 +42,8 @@ pub struct Interned {
     workflows: HashMap<String, (i64, DateTime<Utc>)>,
     causes: HashMap<Key, i64>,
     decisions: HashMap<DecisionKey, i64>,
+    /// Workflows that were heard in this batch, not written yet.
+    heard: BTreeMap<i64, DateTime<Utc>>,
 }
 
 impl Interned {
@@ -56,13 +58,19 @@ impl Interned {
         if let Some((id, noted_at)) = self.workflows.get_mut(event.workflow.as_str()) {
             if at - *noted_at >= HEARD_EVERY {
                 *noted_at = at;
-                intake::note_heard(tx, *id, at).await?;
+                self.heard.insert(*id, at);
             }
             return Ok(*id);
         }
         let id = intake::intern_workflow(tx, event.workflow.as_str(), at).await?;
         self.workflows.insert(event.workflow.to_string(), (id, at));
         Ok(id)
+    }
+
+    /// Writes which workflows were heard, at the end of a batch.
+    pub async fn flush_heard(&mut self, tx: &mut SqliteConnection) -> Result<(), StoreError> {
+        let heard: Vec<_> = std::mem::take(&mut self.heard).into_iter().collect();
+        if heard.is_empty() { Ok(()) } else { intake::note_heard(tx, &heard).await }
     }
 
     /// The row of the event's cause.

@@ -137,13 +137,22 @@ fn cell(row: &SqliteRow) -> Result<Cell, StoreError> {
 
 /// Dead letters that are open at the end of a scope, by workflow and cause, oldest first.
 pub async fn open_letters(pool: &SqlitePool, scope: &Scope) -> Result<Vec<LetterGroup>, StoreError> {
+    // Open ones are added up by an index that holds nothing else; those that were resolved after the end are few.
     // With min() SQLite takes the other columns from the row that has the minimum.
     let rows = sqlx::query(
-        "SELECT w.name, k.fingerprint, count(*), sum(d.dead_lettered_at >= ?3), min(d.dead_lettered_at), d.item, d.id \
-         FROM dead_letters d JOIN causes k ON k.id = d.cause_id JOIN workflows w ON w.id = k.workflow_id \
-         JOIN decision_targets t ON t.digest = ?1 AND t.receiver = ?2 AND t.decision_id = d.decision_id \
-         WHERE d.dead_lettered_at < ?4 AND (d.resolved_at IS NULL OR d.resolved_at >= ?4) \
-         GROUP BY w.id, k.fingerprint ORDER BY 5, 7",
+        "WITH waiting (cause_id, decision_id, n, fresh, oldest) AS ( \
+           SELECT cause_id, decision_id, count(*), sum(dead_lettered_at >= ?3), min(dead_lettered_at) FROM dead_letters \
+           WHERE resolved_at IS NULL AND dead_lettered_at < ?4 GROUP BY cause_id, decision_id \
+           UNION ALL \
+           SELECT cause_id, decision_id, count(*), sum(dead_lettered_at >= ?3), min(dead_lettered_at) FROM dead_letters \
+           WHERE resolved_at >= ?4 AND dead_lettered_at < ?4 GROUP BY cause_id, decision_id) \
+         SELECT g.name, g.fingerprint, g.n, g.fresh, g.oldest, l.item, l.id FROM ( \
+           SELECT w.name, k.fingerprint, sum(o.n) AS n, sum(o.fresh) AS fresh, min(o.oldest) AS oldest, o.cause_id, o.decision_id \
+           FROM waiting o JOIN causes k ON k.id = o.cause_id JOIN workflows w ON w.id = k.workflow_id \
+           JOIN decision_targets t ON t.digest = ?1 AND t.receiver = ?2 AND t.decision_id = o.decision_id \
+           GROUP BY w.id, k.fingerprint) g \
+         JOIN dead_letters l ON l.id = (SELECT d.id FROM dead_letters d WHERE d.dead_lettered_at = g.oldest \
+           AND d.cause_id = g.cause_id AND d.decision_id = g.decision_id ORDER BY d.id LIMIT 1) ORDER BY 5, 7",
     )
     .bind(&scope.digest)
     .bind(&scope.receiver)

@@ -204,13 +204,17 @@ pub async fn intern_workflow(tx: &mut SqliteConnection, name: &str, at: DateTime
     Ok(id)
 }
 
-/// A workflow was heard at `at`.
-pub async fn note_heard(tx: &mut SqliteConnection, workflow_id: i64, at: DateTime<Utc>) -> Result<(), StoreError> {
-    sqlx::query("UPDATE workflows SET last_heard_at = max(last_heard_at, ?2) WHERE id = ?1")
-        .bind(workflow_id)
-        .bind(to_ms(at))
-        .execute(tx)
-        .await?;
+/// Workflows were heard, each at its instant.
+pub async fn note_heard(tx: &mut SqliteConnection, heard: &[(i64, DateTime<Utc>)]) -> Result<(), StoreError> {
+    let pairs: Vec<(i64, i64)> = heard.iter().map(|(id, at)| (*id, to_ms(*at))).collect();
+    let list =
+        serde_json::to_string(&pairs).map_err(|e| StoreError::Corrupt { what: "workflows", why: e.to_string() })?;
+    sqlx::query(
+        "UPDATE workflows SET last_heard_at = max(last_heard_at, h.value ->> 1) FROM json_each(?1) h WHERE workflows.id = h.value ->> 0",
+    )
+    .bind(list)
+    .execute(tx)
+    .await?;
     Ok(())
 }
 

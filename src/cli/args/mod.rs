@@ -171,8 +171,9 @@ pub(in crate::cli) struct ExplainArgs {
     /// As JSON.
     #[arg(long)]
     pub(in crate::cli) json: bool,
-    #[command(flatten)]
-    pub(in crate::cli) config: ConfigFile,
+    /// The config that reads the file; config/matins.toml or matins.toml unless given.
+    #[arg(long, env = "MATINS_CONFIG")]
+    pub(in crate::cli) config: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

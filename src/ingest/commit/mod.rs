@@ -138,6 +138,7 @@ impl Intake {
         committed.duplicates = duplicates(&mut tx, again).await?;
         self.follow(&mut tx, &fresh, policy, pager, now, &mut committed).await?;
         quarantine(&mut tx, batch, &mut committed).await?;
+        self.interned.flush_heard(&mut tx).await?;
         intake::add_totals(
             &mut tx,
             fresh.len() as i64,
