@@ -3,10 +3,11 @@
 
 use crate::ack_link;
 use crate::config::Config;
-use crate::deliver::{Receiver, ReceiverKind, Recipients};
+use crate::deliver::Receiver;
 use crate::event::Event;
 use crate::incident::{EscalationStep, Incident, IncidentState, ReminderReason};
 use crate::ingest::page::Pager;
+use crate::mailbox::Mailbox;
 use crate::name::{ReceiverName, WorkflowName};
 use crate::outbox::{MessageKind, NewEntry};
 use crate::render::{
@@ -234,30 +235,19 @@ impl Announcer {
     /// The domain of the sender, which is ours to make ids under.
     pub fn mail_host(&self) -> String {
         let from = self.config.smtp.as_ref().map_or("", |smtp| smtp.from.as_str());
-        let domain = from.rsplit_once('@').map_or("", |(_, domain)| domain.trim_end_matches('>').trim());
+        let domain = Mailbox::parse(from).map(|mailbox| mailbox.host().to_owned()).unwrap_or_default();
         let plain = !domain.is_empty() && domain.chars().all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '-');
-        if plain { domain.to_owned() } else { "matins.invalid".to_owned() }
+        if plain { domain } else { "matins.invalid".to_owned() }
     }
 
     /// Whom a receiver stands for: one mailbox per owner when it is `to = "owner"`.
     fn addresses(&self, receiver: &Receiver, incident: &Incident) -> Vec<Option<String>> {
-        match &receiver.kind {
-            ReceiverKind::Email { to: Recipients::Owner } => {
-                let owners: BTreeSet<String> = incident
-                    .hits
-                    .iter()
-                    .filter_map(|h| self.config.workflows.find(&h.workflow))
-                    .filter_map(|w| w.owner.clone())
-                    .collect();
-                owners.into_iter().map(Some).collect()
-            }
-            ReceiverKind::Email { to: Recipients::Fixed(_) }
-            | ReceiverKind::SlackWebhook { .. }
-            | ReceiverKind::SlackBot { .. }
-            | ReceiverKind::Webhook { .. }
-            | ReceiverKind::Nats { .. }
-            | ReceiverKind::File { .. } => vec![None],
+        if !receiver.kind.is_owner() {
+            return vec![None];
         }
+        let known = incident.hits.iter().filter_map(|h| self.config.workflows.find(&h.workflow));
+        let owners: BTreeSet<String> = known.filter_map(|w| w.owner.clone()).collect();
+        owners.into_iter().map(Some).collect()
     }
 
     fn facts(&self, message: &Message<'_>) -> PageFacts {

@@ -1,7 +1,7 @@
 //! Whom digests go to: the digests and receivers that routes name, an owner's own once per owner. Pure.
 
 use crate::config::Config;
-use crate::deliver::{Receiver, ReceiverKind, Recipients};
+use crate::mailbox::Mailbox;
 use crate::name::{DigestName, ReceiverName};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,8 +33,7 @@ pub fn receiver_key(receiver: &str, owner: Option<&str>) -> String {
 
 /// The address in `Name <address>`, in lower case, so that one owner written in two ways is one.
 pub(super) fn mailbox(owner: &str) -> String {
-    let inner = owner.rsplit_once('<').map_or(owner, |(_, rest)| rest.trim_end_matches('>'));
-    inner.trim().to_lowercase()
+    Mailbox::parse(owner).map_or_else(|| owner.trim().to_lowercase(), |mailbox| mailbox.key())
 }
 
 /// Every digest and receiver that a route names, an owner's own once per owner.
@@ -49,17 +48,13 @@ pub fn targets(config: &Config) -> Vec<Target> {
     for (digest, name) in named {
         let Some(receiver) = config.receivers.get(name) else { continue };
         let target = |owner| Target { digest: digest.clone(), receiver: name.clone(), owner };
-        if is_owner(receiver) {
+        if receiver.kind.is_owner() {
             found.extend(owners(config).into_values().map(|owner| target(Some(owner))));
         } else {
             found.push(target(None));
         }
     }
     found
-}
-
-fn is_owner(receiver: &Receiver) -> bool {
-    matches!(&receiver.kind, ReceiverKind::Email { to: Recipients::Owner })
 }
 
 /// Owners by mailbox, each as first written.

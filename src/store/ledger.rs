@@ -97,7 +97,7 @@ pub struct DigestRow {
     pub id: i64,
     /// Name of the digest.
     pub digest: String,
-    /// Receiver, `owner:<mailbox>` for an owner's own.
+    /// Receiver, `<receiver>:<mailbox>` for an owner's own.
     pub receiver: String,
     /// Start of the window.
     pub window_start: DateTime<Utc>,

@@ -328,7 +328,8 @@ impl Minutes {
     /// when the clock reaches or passes a matching reading for the first time.
     fn slots(&self, meaning: &Meaning) -> Vec<DateTime<Utc>> {
         let minute = TimeDelta::minutes(1);
-        let mut reached = self.readings[0].1 - minute;
+        // A span may begin with the very minute at which clocks are changed.
+        let mut reached = (self.readings[0].0 - minute).with_timezone(&self.zone).naive_local();
         let mut slots = Vec::new();
         for (at, reading) in &self.readings {
             let hit = if meaning.real_time {
