@@ -45,7 +45,8 @@ pub(super) struct Shared {
 /// What the loop has to know of a try that is over.
 pub(super) struct Finished {
     pub(super) receiver: ReceiverName,
-    pub(super) hold_until: Option<DateTime<Utc>>,
+    /// The receiver asked for quiet of this length.
+    pub(super) hold_for: Option<Duration>,
 }
 
 impl Shared {
@@ -91,17 +92,17 @@ pub(super) async fn attempt(shared: Arc<Shared>, settings: Arc<DeliverySettings>
         None => Tried::one(Outcome::Permanent { why: "config no longer knows this receiver".to_owned(), broken: true }),
     };
     let now = clock::now();
-    let after = match &tried.outcome {
-        Outcome::Retry { after, .. } => after.map(|after| now + after.min(RETRY_AFTER_MAX)),
+    let hold_for = match &tried.outcome {
+        Outcome::Retry { after, .. } => after.map(|after| after.min(RETRY_AFTER_MAX)),
         Outcome::Delivered | Outcome::Permanent { .. } | Outcome::RejectedContent { .. } | Outcome::Unsure { .. } => {
             None
         }
     };
     let settlement = decide(entry, receiver, &tried, now);
-    let aftermath = Aftermath { shared: &shared, settings: &settings, pause: after, now };
+    let aftermath = Aftermath { shared: &shared, settings: &settings, pause: hold_for.map(|hold| now + hold), now };
     aftermath.write(&claimed, &settlement, &tried.recipients).await;
     report(&shared, entry, &settlement, now);
-    Finished { receiver: entry.new.receiver.clone(), hold_until: after }
+    Finished { receiver: entry.new.receiver.clone(), hold_for }
 }
 
 /// Says what a try came to, in the log and to whoever observes.

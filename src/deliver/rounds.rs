@@ -10,7 +10,7 @@ use super::{DeliverySettings, Observe, Render};
 use crate::clock;
 use crate::name::ReceiverName;
 use crate::outbox::EntryId;
-use crate::outbox::policy::PAGE_PATIENCE;
+use crate::outbox::policy::{PAGE_PATIENCE, RETRY_AFTER_MAX};
 use crate::outbox::queue::standing::{self, Target};
 use crate::outbox::queue::{self, Abandoned, Admit, Lease};
 use crate::store::{Store, StoreError};
@@ -18,16 +18,18 @@ use chrono::{DateTime, TimeDelta, Utc};
 use secrecy::ExposeSecret;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio::task::{self, JoinSet};
 
 /// Longest sleep with nothing to do; the rows are looked at anyway.
-const IDLE: TimeDelta = TimeDelta::seconds(30);
+const IDLE: Duration = Duration::from_secs(30);
 /// How often pages that wait too long and lost leases are looked for.
-const SWEEP: TimeDelta = TimeDelta::seconds(2);
+const SWEEP: Duration = Duration::from_secs(2);
 /// Least time between two messages to one Slack channel.
-const SLACK_SPACING: TimeDelta = TimeDelta::seconds(1);
+const SLACK_SPACING: Duration = Duration::from_secs(1);
+/// A wall clock set back by less than this makes nothing late that anybody would miss.
+const STEP_MIN: TimeDelta = TimeDelta::seconds(2);
 /// Pause after the store could not be read.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
 
@@ -41,8 +43,33 @@ pub struct Deliverer {
     flights: JoinSet<Finished>,
     /// Whose try a task is, for when it ends without saying so.
     in_flight: HashMap<task::Id, ReceiverName>,
-    started_at: DateTime<Utc>,
-    swept_at: DateTime<Utc>,
+    started_at: Instant,
+    swept_at: Instant,
+    last: Now,
+}
+
+/// One moment by both clocks: rows go by the wall, what lives with the process goes by the one that is never set.
+#[derive(Clone, Copy)]
+struct Now {
+    wall: DateTime<Utc>,
+    instant: Instant,
+}
+
+impl Now {
+    fn read() -> Self {
+        Self { wall: clock::now(), instant: clock::instant() }
+    }
+
+    /// How far the wall clock was set back since `earlier`, when it is worth a word.
+    fn set_back_since(self, earlier: Self) -> Option<TimeDelta> {
+        let passed = TimeDelta::from_std(self.instant.duration_since(earlier.instant)).ok()?;
+        Some(earlier.wall + passed - self.wall).filter(|step| *step >= STEP_MIN)
+    }
+
+    /// The instant of a time on the wall clock, at once when it is over and never more than `most` away.
+    fn until(self, at: DateTime<Utc>, most: Duration) -> Instant {
+        self.instant + (at - self.wall).to_std().unwrap_or_default().min(most)
+    }
 }
 
 impl Deliverer {
@@ -57,17 +84,18 @@ impl Deliverer {
         render: Arc<dyn Render>,
         observe: Observe,
     ) -> Result<Self, reqwest::Error> {
-        let now = clock::now();
+        let now = Now::read();
         Ok(Self {
             shared: Arc::new(Shared::new(store, Http::new()?, nats, render, observe)),
             settings,
             wake: Arc::new(Notify::new()),
-            owner: format!("{}-{}", std::process::id(), now.timestamp_millis()),
+            owner: format!("{}-{}", std::process::id(), now.wall.timestamp_millis()),
             lanes: BTreeMap::new(),
             flights: JoinSet::new(),
             in_flight: HashMap::new(),
-            started_at: now,
-            swept_at: now,
+            started_at: now.instant,
+            swept_at: now.instant,
+            last: now,
         })
     }
 
@@ -86,11 +114,11 @@ impl Deliverer {
         let mut settings = self.settings.clone();
         let mut known = settings.borrow_and_update().clone();
         loop {
-            let sleep = match self.round().await {
-                Ok(wake_at) => (wake_at - clock::now()).to_std().unwrap_or_default(),
+            let wake_at = match self.round().await {
+                Ok(wake_at) => wake_at,
                 Err(e) => {
                     tracing::error!(error = %e, "the outbox can't be read");
-                    STORE_PAUSE
+                    clock::instant() + STORE_PAUSE
                 }
             };
             tokio::select! {
@@ -102,7 +130,7 @@ impl Deliverer {
                     self.reload(&known, &new).await;
                     known = new;
                 }
-                () = tokio::time::sleep(sleep) => {}
+                () = tokio::time::sleep_until(wake_at.into()) => {}
             }
         }
         while let Some(finished) = self.flights.join_next_with_id().await {
@@ -113,14 +141,15 @@ impl Deliverer {
 
     /// Takes back what a dead process had claimed, and recalls how receivers stand.
     async fn recover(&mut self) -> Result<(), StoreError> {
+        let now = Now::read();
         for (target, standing) in standing::read_all(self.shared.store.reader()).await? {
             if let Some(until) = standing.paused_until {
-                self.lanes.entry(target.receiver.clone()).or_default().hold_until(until);
+                self.lanes.entry(target.receiver.clone()).or_default().hold_until(now.until(until, RETRY_AFTER_MAX));
             }
             self.shared.set_standing(target, Some(standing));
         }
         let settings = self.settings.borrow().clone();
-        let aftermath = Aftermath { shared: &self.shared, settings: &settings, pause: None, now: clock::now() };
+        let aftermath = Aftermath { shared: &self.shared, settings: &settings, pause: None, now: now.wall };
         let released = aftermath.release(Abandoned::All).await?;
         if released > 0 {
             tracing::warn!(released, "tries were open when the service stopped");
@@ -129,20 +158,21 @@ impl Deliverer {
     }
 
     /// Starts what can start; answers when to look again.
-    async fn round(&mut self) -> Result<DateTime<Utc>, StoreError> {
-        let now = clock::now();
+    async fn round(&mut self) -> Result<Instant, StoreError> {
+        let now = Now::read();
+        self.notice_step(now).await?;
         let settings = self.settings.borrow().clone();
         let waiting = queue::waiting_receivers(self.shared.store.reader()).await?;
-        let mut wake_at = now + IDLE;
+        let mut wake_at = now.instant + IDLE;
         if !waiting.is_empty() {
             self.sweep(&settings, &waiting, now).await?;
-            wake_at = now + SWEEP;
+            wake_at = now.instant + SWEEP;
         }
         let mut ids = Vec::new();
         for receiver in &waiting {
             match self.next(&settings, receiver, now).await? {
                 Next::Claim(id) => ids.push(id),
-                Next::Diverted => wake_at = now,
+                Next::Diverted => wake_at = now.instant,
                 Next::At(at) => wake_at = wake_at.min(at),
                 Next::Landing => {}
             }
@@ -153,15 +183,25 @@ impl Deliverer {
         Ok(wake_at)
     }
 
+    /// What waits must not wait longer because the wall clock was set back.
+    async fn notice_step(&mut self, now: Now) -> Result<(), StoreError> {
+        if let Some(step) = now.set_back_since(self.last) {
+            tracing::warn!(seconds = step.num_seconds(), "the clock was set back; what waits is moved along");
+            queue::set_back(&self.shared.store, step).await?;
+        }
+        self.last = now;
+        Ok(())
+    }
+
     async fn next(
         &mut self,
         settings: &DeliverySettings,
         receiver: &ReceiverName,
-        now: DateTime<Utc>,
+        now: Now,
     ) -> Result<Next, StoreError> {
         let lane = self.lanes.entry(receiver.clone()).or_default();
-        let is_broken = self.shared.standing(&target(receiver, None)).is_broken(now);
-        let admit = match lane.room(now) {
+        let is_broken = self.shared.standing(&target(receiver, None)).is_broken(now.wall);
+        let admit = match lane.room(now.instant) {
             Room::Now(admit) => admit,
             // What is not sent needs no room.
             Room::At(_) if is_broken => Admit::All,
@@ -169,33 +209,29 @@ impl Deliverer {
             Room::Busy => return Ok(Next::Landing),
         };
         let reader = self.shared.store.reader();
-        let Some((id, address)) = queue::next_due(reader, receiver, admit, now).await? else {
-            let due_at = queue::earliest_due(reader, receiver).await?.filter(|at| *at > now);
-            return Ok(Next::At(due_at.or_else(|| lane.retry_at()).unwrap_or(now + SWEEP)));
+        let Some((id, address)) = queue::next_due(reader, receiver, admit, now.wall).await? else {
+            let due_at = queue::earliest_due(reader, receiver).await?.filter(|at| *at > now.wall);
+            let due_at = due_at.map(|at| now.until(at, SWEEP));
+            return Ok(Next::At(due_at.or_else(|| lane.retry_at()).unwrap_or(now.instant + SWEEP)));
         };
         let standing = self.shared.standing(&target(receiver, address.as_deref()));
-        if !standing.is_broken(now) {
+        if !standing.is_broken(now.wall) {
             return Ok(Next::Claim(id));
         }
         if let Some(entry) = queue::find(reader, id).await? {
-            let aftermath = Aftermath { shared: &self.shared, settings, pause: None, now };
+            let aftermath = Aftermath { shared: &self.shared, settings, pause: None, now: now.wall };
             aftermath.divert(&entry, &standing).await?;
         }
         Ok(Next::Diverted)
     }
 
-    async fn start(
-        &mut self,
-        settings: &Arc<DeliverySettings>,
-        ids: &[EntryId],
-        now: DateTime<Utc>,
-    ) -> Result<(), StoreError> {
-        let lease = Lease { owner: self.owner.clone(), until: now + LEASE };
+    async fn start(&mut self, settings: &Arc<DeliverySettings>, ids: &[EntryId], now: Now) -> Result<(), StoreError> {
+        let lease = Lease { owner: self.owner.clone(), until: now.wall + LEASE };
         for claimed in queue::claim(&self.shared.store, ids, &lease).await? {
             let receiver = &claimed.entry().new.receiver;
-            let spacing = settings.receivers.get(receiver).map_or(TimeDelta::zero(), spacing);
+            let spacing = settings.receivers.get(receiver).map_or(Duration::ZERO, spacing);
             let lane = self.lanes.entry(receiver.clone()).or_default();
-            lane.start(clock::now(), claimed.entry().attempts > 1, spacing);
+            lane.start(clock::instant(), claimed.entry().attempts > 1, spacing);
             let receiver = receiver.clone();
             let task = self.flights.spawn(attempt(self.shared.clone(), settings.clone(), claimed));
             self.in_flight.insert(task.id(), receiver);
@@ -209,8 +245,8 @@ impl Deliverer {
                 self.in_flight.remove(&id);
                 let lane = self.lanes.entry(finished.receiver).or_default();
                 lane.finish();
-                if let Some(until) = finished.hold_until {
-                    lane.hold_until(until);
+                if let Some(hold) = finished.hold_for {
+                    lane.hold_until(clock::instant() + hold);
                 }
             }
             Err(e) => {
@@ -230,24 +266,25 @@ impl Deliverer {
         &mut self,
         settings: &DeliverySettings,
         waiting: &[ReceiverName],
-        now: DateTime<Utc>,
+        now: Now,
     ) -> Result<(), StoreError> {
-        if now - self.swept_at < SWEEP {
+        if now.instant.duration_since(self.swept_at) < SWEEP {
             return Ok(());
         }
-        self.swept_at = now;
-        let before = now - PAGE_PATIENCE;
+        self.swept_at = now.instant;
+        let before = now.wall - PAGE_PATIENCE;
+        let had_its_chance = now.instant.duration_since(self.started_at) >= PAGE_PATIENCE;
         let has_fallback = |r: &&ReceiverName| settings.receivers.get(r).is_some_and(|r| r.fallback.is_some());
         for receiver in waiting.iter().filter(has_fallback) {
             for entry in queue::overdue(self.shared.store.reader(), receiver, before).await? {
                 // After a stop of our own the receiver first gets its chance.
-                if entry.attempts > 0 || self.started_at <= before {
-                    let aftermath = Aftermath { shared: &self.shared, settings, pause: None, now };
+                if entry.attempts > 0 || had_its_chance {
+                    let aftermath = Aftermath { shared: &self.shared, settings, pause: None, now: now.wall };
                     aftermath.copy_overdue(&entry).await?;
                 }
             }
         }
-        let aftermath = Aftermath { shared: &self.shared, settings, pause: None, now };
+        let aftermath = Aftermath { shared: &self.shared, settings, pause: None, now: now.wall };
         aftermath.release(Abandoned::Expired).await.map(drop)
     }
 
@@ -281,18 +318,18 @@ enum Next {
     /// An entry went to the fallback; there may be more.
     Diverted,
     /// Nothing before then.
-    At(DateTime<Utc>),
+    At(Instant),
     /// The try in flight wakes the loop when it is back.
     Landing,
 }
 
-fn spacing(receiver: &Receiver) -> TimeDelta {
+fn spacing(receiver: &Receiver) -> Duration {
     match &receiver.kind {
         ReceiverKind::SlackWebhook { .. } | ReceiverKind::SlackBot { .. } => SLACK_SPACING,
         ReceiverKind::Email { .. }
         | ReceiverKind::Webhook { .. }
         | ReceiverKind::Nats { .. }
-        | ReceiverKind::File { .. } => TimeDelta::zero(),
+        | ReceiverKind::File { .. } => Duration::ZERO,
     }
 }
 
@@ -304,5 +341,27 @@ fn address(receiver: &Receiver) -> String {
         ReceiverKind::Email { to } => format!("{to:?}"),
         ReceiverKind::Nats { subject } => subject.clone(),
         ReceiverKind::File { dir } => dir.display().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_set_back_is_noticed_and_one_that_goes_or_jumps_ahead_is_not() {
+        let earlier = Now::read();
+        let later = |wall| Now { wall: earlier.wall + wall, instant: earlier.instant + Duration::from_secs(10) };
+        let hour = TimeDelta::hours(1);
+        assert_eq!(later(TimeDelta::seconds(10) - hour).set_back_since(earlier), Some(hour));
+        assert_eq!(later(TimeDelta::seconds(10)).set_back_since(earlier), None);
+        assert_eq!(later(hour).set_back_since(earlier), None);
+    }
+
+    #[test]
+    fn a_quiet_that_was_asked_for_by_another_clock_ends_within_the_longest() {
+        let now = Now::read();
+        assert_eq!(now.until(now.wall + TimeDelta::days(400), RETRY_AFTER_MAX), now.instant + RETRY_AFTER_MAX);
+        assert_eq!(now.until(now.wall - TimeDelta::days(400), RETRY_AFTER_MAX), now.instant);
     }
 }

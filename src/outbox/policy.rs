@@ -7,6 +7,8 @@ use std::time::Duration;
 
 /// Longest wait that a receiver can ask for.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
+/// No wait is longer; a message that is due later was written by a clock that has been set back since.
+pub const WAIT_MAX: Duration = Duration::from_secs(2 * 3600);
 /// A page that is not delivered after this goes to the fallback as well.
 pub const PAGE_PATIENCE: Duration = Duration::from_secs(120);
 /// After this a message has lost its meaning and is given up.
@@ -332,6 +334,16 @@ mod tests {
             for transport in [Transport::Http, Transport::Mail, Transport::Local] {
                 let wait = waited(&settle(&facts(MessageKind::Page, transport, 1), retry(None), at(), jitter));
                 prop_assert!((0.5..5.0).contains(&wait), "{wait}");
+            }
+        }
+
+        #[test]
+        fn no_wait_is_longer_than_the_longest(jitter in 0.0..1.0f64, attempts in 1u32..100, asked: Option<u64>) {
+            for kind in MessageKind::ALL {
+                for transport in [Transport::Http, Transport::Mail, Transport::Local] {
+                    let wait = waited(&settle(&facts(kind, transport, attempts), retry(asked), at(), jitter));
+                    prop_assert!(wait < WAIT_MAX.as_secs_f64(), "{wait}");
+                }
             }
         }
 

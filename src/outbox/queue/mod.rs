@@ -16,7 +16,7 @@ use super::recipient::Recipient;
 use crate::name::WorkflowName;
 use crate::render::Content;
 use crate::store::{Store, StoreError, WriteTx, to_ms};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqlitePool};
 
@@ -252,6 +252,19 @@ pub async fn stand_in(tx: &mut WriteTx, original: EntryId, copy: &NewEntry) -> R
     let link = sqlx::query("UPDATE outbox SET fallback_id = ? WHERE id = ?").bind(id.0).bind(original.0);
     link.execute(&mut **tx).await?;
     Ok(Some(id))
+}
+
+/// Moves what waits back by `step`, by which the wall clock was set back: else it would wait that much longer, and so would
+/// claims that are lost.
+///
+/// # Errors
+/// When the database refuses.
+pub async fn set_back(store: &Store, step: TimeDelta) -> Result<(), StoreError> {
+    let sql = "UPDATE outbox SET due_at = due_at - ?1, created_at = created_at - ?1, lease_until = lease_until - ?1 \
+               WHERE state = 'pending'";
+    let mut tx = store.begin().await?;
+    sqlx::query(sql).bind(step.num_milliseconds()).execute(&mut *tx).await?;
+    Ok(tx.commit().await?)
 }
 
 /// Which claims are taken back.

@@ -1,6 +1,7 @@
 //! Rows of the outbox, read: what is due, what is overdue, what lists show. Nothing here writes.
 
 use crate::name::{ReceiverName, WorkflowName};
+use crate::outbox::policy::WAIT_MAX;
 use crate::outbox::{Entry, EntryId, EntrySummary, MessageKind, NewEntry, State};
 use crate::store::{StoreError, from_ms, to_ms};
 use chrono::{DateTime, Utc};
@@ -34,6 +35,7 @@ pub enum Admit {
 }
 
 /// The next entry of a receiver, by priority, then by how long it has been due; with its mailbox, when it has its own.
+/// What is due later than any wait counts as due: the clock has been set back since.
 ///
 /// # Errors
 /// When the database refuses.
@@ -43,13 +45,14 @@ pub async fn next_due(
     admit: Admit,
     now: DateTime<Utc>,
 ) -> Result<Option<(EntryId, Option<String>)>, StoreError> {
-    let sql = "SELECT id, address FROM outbox WHERE state = 'pending' AND receiver = ? AND due_at <= ? \
-               AND lease_owner IS NULL AND attempts <= ? ORDER BY priority, due_at, id LIMIT 1";
+    let sql = "SELECT id, address FROM outbox WHERE state = 'pending' AND receiver = ? \
+               AND (due_at <= ? OR due_at > ?) AND lease_owner IS NULL AND attempts <= ? ORDER BY priority, due_at, id LIMIT 1";
     let attempts_max = match admit {
         Admit::All => i64::MAX,
         Admit::FirstTries => 0,
     };
-    let query = sqlx::query(sql).bind(receiver.as_str()).bind(to_ms(now)).bind(attempts_max);
+    let query =
+        sqlx::query(sql).bind(receiver.as_str()).bind(to_ms(now)).bind(to_ms(now + WAIT_MAX)).bind(attempts_max);
     let row = query.fetch_optional(reader).await?;
     row.map(|row| Ok((EntryId(row.try_get(0)?), row.try_get(1)?))).transpose()
 }

@@ -2,6 +2,7 @@
 //! store, so that a restart neither tells the operator again nor hurries a receiver that asked for quiet.
 
 use crate::name::ReceiverName;
+use crate::outbox::policy::PROBE_AFTER;
 use crate::store::{StoreError, WriteTx, from_ms, to_ms};
 use chrono::{DateTime, Utc};
 use sqlx::{Row, SqlitePool};
@@ -29,9 +30,9 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Whether entries go straight to the fallback.
+    /// Whether entries go straight to the fallback. A probe later than any that is set was set by another clock.
     pub fn is_broken(&self, now: DateTime<Utc>) -> bool {
-        self.broken_since.is_some() && self.probe_at.is_some_and(|at| now < at)
+        self.broken_since.is_some() && self.probe_at.is_some_and(|at| now < at && at <= now + PROBE_AFTER)
     }
 }
 

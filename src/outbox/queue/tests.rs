@@ -229,3 +229,22 @@ async fn of_refused_messages_the_operator_hears_once_a_day() {
     assert_eq!(note(86_399).await, BrokenTransition::StillBroken);
     assert_eq!(note(86_400).await, BrokenTransition::Broke);
 }
+
+#[tokio::test]
+async fn what_a_clock_that_was_set_back_left_far_in_the_future_is_due() {
+    let store =
+        store_with(&[entry(MessageKind::Page, "ops", 24 * 3600), entry(MessageKind::Page, "other", 3600)]).await;
+    assert_eq!(next(&store, "ops", Admit::All, 0).await, Some(1));
+    assert_eq!(next(&store, "other", Admit::All, 0).await, None, "a receiver may ask for an hour");
+}
+
+#[tokio::test]
+async fn when_the_clock_is_set_back_what_waits_and_what_is_lost_is_taken_along() {
+    let store = store_with(&[entry(MessageKind::Page, "ops", 0), entry(MessageKind::Page, "other", 0)]).await;
+    claim(&store, &[EntryId(1)], &lease("lost")).await.unwrap();
+    assert_eq!(next(&store, "other", Admit::All, -600).await, None);
+    set_back(&store, TimeDelta::seconds(600)).await.unwrap();
+    assert_eq!(next(&store, "other", Admit::All, -600).await, Some(2));
+    assert_eq!(released(&store, at(-600 + 31)).await, [ReleaseOutcome::Repeated]);
+    assert_eq!(overdue(store.reader(), &"other".into(), at(-600)).await.unwrap().len(), 1);
+}
