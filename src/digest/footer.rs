@@ -25,7 +25,7 @@ pub(super) fn list_silences(tally: &Tally<'_>, counts: &DigestCounts) -> Vec<Not
     if !left.is_empty() {
         let hid = words::noun(left.iter().sum(), "event");
         let text = format!("hid {hid}.");
-        notes.push(Note { lead: words::noun(left.len() as u64, "more silence"), text, links: Vec::new() });
+        notes.push(Note { lead: words::noun(left.len() as u64, "more silence"), text, ..Note::default() });
     }
     notes
 }
@@ -39,15 +39,16 @@ fn silence_note(tally: &Tally<'_>, id: &str, count: u64, silence: Option<&Silenc
         .map(|c| c.workflow.as_str())
         .collect();
     let names = name_some(&of.into_iter().collect::<Vec<_>>(), 4);
-    let mut text = format!("hid {} of {names}.", words::noun(count, "event"));
+    let text = format!("hid {} of {names}.", words::noun(count, "event"));
+    let mut more = String::new();
     if let Some(silence) = silence {
         let verb = if silence.until > tally.end_at() { "Ends" } else { "Ended" };
         let until = words::date_time(silence.until, tally.input.zone);
         let (by, reason) = (words::one_line(&silence.by), words::cut(&words::one_line(&silence.reason), 200));
-        text.push_str(&format!(" By {by}: “{reason}”. {verb} {until}."));
+        more = format!("By {by}: “{reason}”. {verb} {until}.");
     }
     let links = vec![Link { text: "Silence".to_owned(), url: tally.url("silences", &[("id", id)]) }];
-    Note { lead: format!("Silence {id}"), text, links }
+    Note { lead: format!("Silence {id}"), text, more, links }
 }
 
 /// "2 unreadable messages on failures.whatsapp-intake are in quarantine."
@@ -63,13 +64,14 @@ pub(super) fn list_unreadable(tally: &Tally<'_>) -> Vec<Note> {
     vec![Note {
         lead: words::noun(all, "unreadable message"),
         text: format!("on {} {be} in quarantine.", name_some(&names, SUBJECTS_MAX)),
+        more: String::new(),
         links: vec![Link { text: "Quarantine".to_owned(), url: tally.url("quarantine", &[]) }],
     }]
 }
 
 /// What Matins itself missed.
 pub(super) fn list_service(tally: &Tally<'_>) -> Vec<Note> {
-    let note = |text: String| Note { lead: "Matins".to_owned(), text, links: Vec::new() };
+    let note = |text: String| Note { lead: "Matins".to_owned(), text, ..Note::default() };
     let mut notes: Vec<Note> = tally
         .input
         .service

@@ -40,7 +40,7 @@ pub(super) fn list_patterns(tally: &Tally<'_>, form: Form) -> Patterns {
 }
 
 fn note(lead: &str, text: String) -> Note {
-    Note { lead: lead.to_owned(), text, links: Vec::new() }
+    Note { lead: lead.to_owned(), text, ..Note::default() }
 }
 
 /// "lead-enrichment has 9 of the last 20 dead letters, whatsapp-intake 4."

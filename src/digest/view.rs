@@ -502,6 +502,8 @@ pub struct Note {
     pub lead: String,
     /// The rest, with full stop.
     pub text: String,
+    /// What may stand on a line of its own, with full stop; may be empty.
+    pub more: String,
     /// Where to read on.
     pub links: Vec<Link>,
 }
