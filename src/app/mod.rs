@@ -5,6 +5,7 @@ mod fault_log;
 mod listener;
 mod messages;
 mod reload;
+mod throttle;
 pub mod tick;
 mod watermark;
 
@@ -22,7 +23,7 @@ use crate::web;
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use fault_log::FaultLog;
-use listener::ServiceListener;
+use listener::{Oddities, ServiceListener};
 use messages::LiveRender;
 use secrecy::ExposeSecret;
 use std::path::{Path, PathBuf};
@@ -145,18 +146,22 @@ impl Service {
             reload,
         });
         shared.metrics.set_reload(true);
-        let faults = Arc::new(FaultLog::default());
+        let (faults, oddities) = (Arc::new(FaultLog::default()), Arc::new(Oddities::default()));
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
         let consumer = Consumer {
             client: nats,
             settings: nats_settings,
-            listener: Arc::new(ServiceListener { shared: shared.clone(), faults: faults.clone() }),
+            listener: Arc::new(ServiceListener {
+                shared: shared.clone(),
+                faults: faults.clone(),
+                oddities: oddities.clone(),
+            }),
             readiness,
         };
         tasks.spawn(consumer.run(Intake::new(store.clone()), stop.clone()));
         tasks.spawn(deliver(deliverer, stop.clone()));
-        tasks.spawn(tick_all(shared.clone(), faults, stop.clone()));
+        tasks.spawn(tick_all(shared.clone(), faults, oddities, stop.clone()));
         tasks.spawn(reload::run(path, files, shared.clone(), delivery, reloads, stop.clone()));
         tasks.spawn(web::serve(listener, shared.clone(), stop.clone()));
         Ok(Self { stop, tasks, shared })
@@ -188,7 +193,7 @@ async fn deliver(deliverer: Deliverer, stop: CancellationToken) {
     }
 }
 
-async fn tick_all(shared: Arc<Shared>, faults: Arc<FaultLog>, stop: CancellationToken) {
+async fn tick_all(shared: Arc<Shared>, faults: Arc<FaultLog>, oddities: Arc<Oddities>, stop: CancellationToken) {
     let mut every = tokio::time::interval(TICK_EVERY);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut ticker = tick::Ticker::default();
@@ -199,6 +204,7 @@ async fn tick_all(shared: Arc<Shared>, faults: Arc<FaultLog>, stop: Cancellation
             () = stop.cancelled() => return,
         }
         faults.sweep(clock::instant());
+        oddities.sweep(clock::instant());
         let live = shared.live.load_full();
         let ticked = ticker.tick(&shared.store, &live, &mut watermark, clock::now()).await;
         for (part, error) in &ticked.failures {
