@@ -82,6 +82,58 @@ pub(super) fn pages_of<'c>(config: &'c Config, workflow: &Workflow) -> Vec<&'c R
     pages
 }
 
+/// Routes, with their places in the list, that keep some events of a workflow from all later routes, before a route has
+/// taken every event to a receiver of pages.
+fn keepers_of<'c>(config: &'c Config, workflow: &Workflow) -> Vec<(usize, &'c Route)> {
+    let mut keepers = Vec::new();
+    for (n, route) in config.routes.iter().enumerate() {
+        let pages = route.page.iter().any(|name| reaches(config, name, workflow));
+        match fit(route, &workflow.name, workflow.domain) {
+            Fit::All if pages || !route.continues => break,
+            Fit::Some if !route.continues => keepers.push((n, route)),
+            Fit::No if !route.continues && takes_names_of(config, route, workflow) => keepers.push((n, route)),
+            Fit::All | Fit::Some | Fit::No => {}
+        }
+    }
+    keepers
+}
+
+/// Whether a route that does not take each name that a workflow stands for takes one that is no other workflow's.
+fn takes_names_of(config: &Config, route: &Route, workflow: &Workflow) -> bool {
+    let in_domain =
+        route.matcher.globs(&MatchKey::Domain).is_none_or(|g| g.iter().any(|g| g.matches(workflow.domain.as_str())));
+    let is_taken = |glob: &Glob| {
+        let mut others = config.workflows.iter().filter(|w| w.name != workflow.name && covers(&w.name, glob));
+        overlap(glob, &workflow.name) && others.next().is_none_or(|other| covers(&other.name, &workflow.name))
+    };
+    in_domain && route.matcher.globs(&MatchKey::Workflow).is_some_and(|globs| globs.iter().any(is_taken))
+}
+
+/// Whether some text fits both globs.
+fn overlap(one: &Glob, other: &Glob) -> bool {
+    let (one, other): (Vec<char>, Vec<char>) = (one.as_str().chars().collect(), other.as_str().chars().collect());
+    // `reached[n]`: the first characters of `one` that were read can fit the first `n` of `other`.
+    let mut reached = vec![true];
+    reached.extend(other.iter().scan(true, |all, c| {
+        *all &= *c == '*';
+        Some(*all)
+    }));
+    for a in one {
+        let mut next = vec![a == '*' && reached[0]];
+        for (n, b) in other.iter().enumerate() {
+            let fits = if a == '*' || *b == '*' {
+                // A star fits nothing, or one more character of the other.
+                reached[n + 1] || next[n]
+            } else {
+                reached[n] && (a == *b || a == '?' || *b == '?')
+            };
+            next.push(fits);
+        }
+        reached = next;
+    }
+    reached.last() == Some(&true)
+}
+
 /// A receiver that writes to owners reaches nobody for a workflow without one.
 fn reaches(config: &Config, name: &ReceiverName, workflow: &Workflow) -> bool {
     workflow.owner.is_some() || config.receivers.get(name).is_none_or(|r| !r.kind.is_owner())
@@ -136,18 +188,32 @@ impl Sense<'_> {
             );
             self.report.error(at, message);
         }
-        let behind = |name: &&ReceiverName| self.config.receivers.get(*name).is_some_and(|r| r.fallback.is_none());
-        for page in pages.into_iter().filter(behind) {
-            self.without_fallback(page, workflow);
+        self.all_have_fallback(pages, workflow);
+        self.kept_from_paging(workflow);
+    }
+
+    /// Refuses a route that takes some failures for itself before anybody is paged for all of them.
+    fn kept_from_paging(&self, workflow: &Workflow) {
+        let cursors = self.root.tables("routes");
+        for (n, route) in keepers_of(self.config, workflow) {
+            let pages: Vec<_> = route.page.iter().filter(|name| reaches(self.config, name, workflow)).collect();
+            if pages.is_empty() {
+                let message = format!(
+                    "route {:?} takes some failures of workflow {:?} (domain {}) and nobody is paged for them; add continue = true, or page receivers",
+                    route.name.as_str(),
+                    workflow.name.as_str(),
+                    workflow.domain.as_str()
+                );
+                self.report.error(cursors.get(n).map_or(self.root.at, |c| c.place("name")), message);
+            }
+            self.all_have_fallback(pages, workflow);
         }
-        let gap = routes_of(self.config, workflow)
-            .into_iter()
-            .find(|(r, fit)| *fit == Fit::Some && !r.continues && r.page.is_empty());
-        if let Some((route, _)) = gap {
-            self.report.warn(
-                at,
-                format!("route {:?} keeps some failures of workflow {name:?} from paging", route.name.as_str()),
-            );
+    }
+
+    fn all_have_fallback(&self, pages: Vec<&ReceiverName>, workflow: &Workflow) {
+        let alone = |name: &&ReceiverName| self.config.receivers.get(*name).is_some_and(|r| r.fallback.is_none());
+        for page in pages.into_iter().filter(alone) {
+            self.without_fallback(page, workflow);
         }
     }
 

@@ -364,6 +364,44 @@ fn a_glob_of_protected_workflows_needs_a_route_that_covers_all_of_it() {
 }
 
 #[test]
+fn no_route_takes_failures_of_a_protected_workflow_away_from_its_pages() {
+    let first = |key: &str, rest: &str| {
+        changed("[[routes]]", &format!("[[routes]]\nname = \"mine\"\nmatch = {{ {key} }}\n{rest}\n[[routes]]"))
+    };
+    let digest = "digest.daily = [\"ops\"]";
+    for key in ["downstream = [\"hubspot\"]", "class = \"persistent\"", "step = \"a\"", "\"label.team\" = \"x\""] {
+        refused(&first(key, digest), "name = \"mine\"", &["\"mine\"", "\"pay\"", "continue = true, or page receivers"]);
+        assert!(load_text(&first(key, &format!("{digest}\ncontinue = true"))).is_ok(), "{key}");
+        assert!(load_text(&first(key, "page = [\"oncall\"]")).is_ok(), "{key}");
+        refused(&first(key, "page = [\"ops\"]"), "[receivers.ops]", &["\"ops\"", "fallback"]);
+        let standard = format!("domain = \"standard\", {key}");
+        assert!(load_text(&first(&standard, digest)).is_ok(), "{key}");
+    }
+    // Behind the route that pages for all of it, a route may keep what it likes.
+    let later = "[[routes]]\nname = \"mine\"\nmatch = { step = \"a\" }\ndigest.daily = [\"ops\"]\n[[routes]]\nname = \"everything\"";
+    assert!(load_text(&changed("[[routes]]\nname = \"everything\"", later)).is_ok());
+}
+
+#[test]
+fn no_route_takes_some_names_of_a_protected_glob_away_from_its_pages() {
+    let text = changed("name = \"pay\"", "name = \"pay-*\"");
+    let first = |glob: &str, text: &str| {
+        let route = format!(
+            "[[routes]]\nname = \"mine\"\nmatch = {{ workflow = \"{glob}\" }}\ndigest.daily = [\"ops\"]\n[[routes]]"
+        );
+        text.replacen("[[routes]]", &route, 1)
+    };
+    for glob in ["pay-refund", "*-refund", "p?y-?"] {
+        refused(&first(glob, &text), "name = \"mine\"", &["\"mine\"", "\"pay-*\""]);
+    }
+    for glob in ["report", "?ay", "refund-*"] {
+        assert!(load_text(&first(glob, &text)).is_ok(), "{glob}");
+    }
+    let other = text.replacen("[[workflows]]", "[[workflows]]\nname = \"pay-test\"\n[[workflows]]", 1);
+    assert!(load_text(&first("pay-test", &other)).is_ok(), "an exact name is another workflow's");
+}
+
+#[test]
 fn what_goes_together_is_asked_for_together() {
     refused(&changed("channel = \"#ops\"\n", ""), "bot_token", &["\"channel\""]);
     refused(

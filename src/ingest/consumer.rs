@@ -162,7 +162,7 @@ impl Consumer {
         stop: &CancellationToken,
     ) -> Ended {
         if self.client.connection_state() != State::Connected {
-            return Ended::Lost(format!("waiting for NATS at {}", self.settings.urls.join(", ")));
+            return Ended::Lost(format!("waiting for NATS at {}", jetstream::hosts(&self.settings.urls)));
         }
         let opened = tokio::select! {
             opened = self.open(store) => opened,

@@ -85,6 +85,15 @@ fn log_event(event: &Event) {
     }
 }
 
+/// Where the servers are, without what may be a credential in their addresses.
+pub fn hosts(urls: &[String]) -> String {
+    let host = |url: &String| {
+        let place = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
+        place.rsplit_once('@').map_or(place, |(_, host)| host).to_owned()
+    };
+    urls.iter().map(host).collect::<Vec<_>>().join(", ")
+}
+
 /// The consumer to read from, and when its stream was made.
 #[derive(Debug)]
 pub struct Source {
@@ -189,6 +198,11 @@ async fn open_consumer(stream: &stream::Stream, settings: &NatsSettings) -> Resu
     };
     if let Ok(found) = stream.get_consumer::<pull::Config>(&settings.durable).await {
         let config = &found.cached_info().config;
+        if !config.filter_subject.is_empty() || !config.filter_subjects.is_empty() {
+            let why = "it has a filter and would leave events unread; delete it, or name another durable in [nats]"
+                .to_owned();
+            return Err(JetStreamError::Refused { what: format!("consumer {}", settings.durable), why });
+        }
         if config.ack_policy != AckPolicy::Explicit || config.max_deliver > 0 {
             warn!(
                 durable = settings.durable,
@@ -205,5 +219,16 @@ async fn open_consumer(stream: &stream::Stream, settings: &NatsSettings) -> Resu
         }
         // Another replica may have made it between the two requests.
         Err(error) => stream.get_consumer(&settings.durable).await.map_err(|_| refused(&settings.durable, &error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_servers_are_says_no_credentials() {
+        let urls = ["nats://user:secret@a.example:4222".to_owned(), "b.example".to_owned()];
+        assert_eq!(hosts(&urls), "a.example:4222, b.example");
     }
 }

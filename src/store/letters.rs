@@ -332,7 +332,7 @@ pub async fn backlog(pool: &SqlitePool) -> Result<Vec<Backlog>, StoreError> {
     let rows: Vec<(String, i64, Option<i64>)> = sqlx::query_as(
         "SELECT w.name, coalesce(o.open, 0), o.oldest FROM workflows w LEFT JOIN \
          (SELECT c.workflow_id, count(*) AS open, min(d.dead_lettered_at) AS oldest \
-          FROM dead_letters d INDEXED BY dead_letters_cause JOIN causes c ON c.id = d.cause_id \
+          FROM dead_letters d INDEXED BY dead_letters_waiting JOIN causes c ON c.id = d.cause_id \
           WHERE d.resolved_at IS NULL GROUP BY c.workflow_id) o ON o.workflow_id = w.id \
          WHERE o.open IS NOT NULL OR EXISTS \
          (SELECT 1 FROM causes k WHERE k.workflow_id = w.id AND k.disposition = 'dead_lettered') ORDER BY w.name",

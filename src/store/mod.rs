@@ -16,9 +16,9 @@ pub mod stored_event;
 
 use chrono::{DateTime, Utc};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{Sqlite, SqlitePool, Transaction};
+use sqlx::{Connection as _, Sqlite, SqlitePool, Transaction};
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -68,8 +68,15 @@ const WAL_PAGES: &str = "16384";
 pub struct Store {
     writer: SqlitePool,
     reader: SqlitePool,
-    /// Held as long as the store lives; none in memory.
-    _lock: Option<Arc<File>>,
+    /// The file, locked as long as the store lives; none in memory.
+    file: Option<Arc<LockedFile>>,
+}
+
+/// The database file with a lock on it, which is apart from the locks that SQLite itself takes.
+#[derive(Debug)]
+struct LockedFile {
+    path: PathBuf,
+    file: File,
 }
 
 impl Store {
@@ -88,7 +95,7 @@ impl Store {
         let Some(path) = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")) else {
             return Err(StoreError::Url("only sqlite://PATH is supported".to_owned()));
         };
-        let lock = lock_file(Path::new(path))?;
+        let file = lock_file(Path::new(path))?;
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -100,14 +107,19 @@ impl Store {
             .pragma("cache_size", "-16384")
             .pragma("wal_autocheckpoint", WAL_PAGES)
             .statement_cache_capacity(256);
-        let writer =
-            SqlitePoolOptions::new().max_connections(1).min_connections(1).connect_with(options.clone()).await?;
+        let writer = SqlitePoolOptions::new()
+            .max_connections(1)
+            .min_connections(1)
+            // On a full disk SQLite rolls back by itself and the driver does not know: such a connection is of no more use.
+            .after_release(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
+            .connect_with(options.clone())
+            .await?;
         migration::run(&writer).await?;
         let reader = SqlitePoolOptions::new()
             .max_connections(4)
             .connect_with(options.read_only(true).pragma("cache_size", "-4096"))
             .await?;
-        Ok(Self { writer, reader, _lock: Some(Arc::new(lock)) })
+        Ok(Self { writer, reader, file: Some(Arc::new(file)) })
     }
 
     /// A store in memory: one connection that reads and writes, because each connection would have its own.
@@ -122,7 +134,7 @@ impl Store {
             .connect_with(options)
             .await?;
         migration::run(&pool).await?;
-        Ok(Self { writer: pool.clone(), reader: pool, _lock: None })
+        Ok(Self { writer: pool.clone(), reader: pool, file: None })
     }
 
     /// Begins a write transaction with `BEGIN IMMEDIATE`: the writer is taken at once, never in the middle.
@@ -138,6 +150,16 @@ impl Store {
         &self.reader
     }
 
+    /// Whether the path still leads to the file that was opened. When it was removed or replaced, what is committed goes nowhere.
+    pub fn file_is_ours(&self) -> bool {
+        let Some(LockedFile { path, file }) = self.file.as_deref() else { return true };
+        let identity = |m: std::fs::Metadata| (m.dev(), m.ino());
+        match (std::fs::metadata(path).map(identity), file.metadata().map(identity)) {
+            (Ok(there), Ok(ours)) => there == ours,
+            (Err(_), _) | (_, Err(_)) => false,
+        }
+    }
+
     /// Closes all connections; what was committed is safe without it.
     pub async fn close(&self) {
         self.reader.close().await;
@@ -145,18 +167,15 @@ impl Store {
     }
 }
 
-fn lock_file(database: &Path) -> Result<File, StoreError> {
-    let path = PathBuf::from(format!("{}.lock", database.display()));
-    let io = |source| StoreError::Io { path: path.clone(), source };
-    if let Some(folder) = database.parent().filter(|f| !f.as_os_str().is_empty()) {
+/// Locks the database file itself, so that another name of it is no way around. The log and its index take its mode.
+fn lock_file(path: &Path) -> Result<LockedFile, StoreError> {
+    let io = |source| StoreError::Io { path: path.to_owned(), source };
+    if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(io)?;
     }
-    let file = private().open(&path).map_err(io)?;
-    file.try_lock().map_err(|_| StoreError::Locked(database.to_owned()))?;
-    // The log and its index take the mode of the database.
-    let database_io = |source| StoreError::Io { path: database.to_owned(), source };
-    private().open(database).map_err(database_io)?;
-    Ok(file)
+    let file = private().open(path).map_err(io)?;
+    file.try_lock().map_err(|_| StoreError::Locked(path.to_owned()))?;
+    Ok(LockedFile { path: path.to_owned(), file })
 }
 
 /// Makes a file for the owner alone when it is missing: payloads and keys are in it.
@@ -174,4 +193,51 @@ pub fn to_ms(at: DateTime<Utc>) -> i64 {
 /// The instant of a stored number of milliseconds; out of range reads as 1970.
 pub fn from_ms(ms: i64) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(ms).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn open() -> (tempfile::TempDir, Store, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("matins.db");
+        let store = Store::open(&format!("sqlite://{}", path.display())).await.unwrap();
+        (folder, store, path)
+    }
+
+    #[tokio::test]
+    async fn a_store_that_was_full_goes_on_once_there_is_room() {
+        let (_folder, store, _) = open().await;
+        let fill = async |pages: &'static str| {
+            let mut tx = store.begin().await?;
+            sqlx::query(pages).execute(&mut *tx).await?;
+            sqlx::query("INSERT INTO settings (name, value) VALUES (hex(randomblob(8)), hex(randomblob(200000)))")
+                .execute(&mut *tx)
+                .await?;
+            tx.commit().await?;
+            Ok::<(), StoreError>(())
+        };
+        assert!(fill("PRAGMA max_page_count = 1").await.is_err());
+        fill("PRAGMA max_page_count = 1000000").await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn another_name_of_the_file_is_the_same_file() {
+        let (folder, _store, path) = open().await;
+        let link = folder.path().join("link.db");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let again = Store::open(&format!("sqlite://{}", link.display())).await;
+        assert!(matches!(again, Err(StoreError::Locked(_))), "{again:?}");
+    }
+
+    #[tokio::test]
+    async fn a_file_that_was_replaced_is_no_longer_ours() {
+        let (_folder, store, path) = open().await;
+        assert!(store.file_is_ours());
+        std::fs::remove_file(&path).unwrap();
+        assert!(!store.file_is_ours());
+        std::fs::write(&path, b"").unwrap();
+        assert!(!store.file_is_ours());
+    }
 }

@@ -1,15 +1,15 @@
 //! What can be typed: every command with its arguments. What a command does is in its own file.
 
+mod demo;
 mod event;
 
+pub(super) use demo::DemoArgs;
 pub(super) use event::{EmitArgs, ExecArgs, Fallback};
 
-use super::demo::DemoOptions;
 use super::logging::Voice;
 use chrono::{DateTime, Utc};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Pages for money and compliance workflows, and a digest in the morning for everything else.
@@ -101,25 +101,6 @@ pub(in crate::cli) struct ConfigFile {
     /// The config file.
     #[arg(long, env = "MATINS_CONFIG", default_value = "config/matins.toml")]
     pub(in crate::cli) config: PathBuf,
-}
-
-#[derive(Debug, Args)]
-pub(in crate::cli) struct DemoArgs {
-    /// Stay up for so many seconds after the night was played; 0 is until Ctrl-C.
-    #[arg(long, value_name = "N")]
-    seconds: Option<u64>,
-    /// Where mails, config and log are written; a new folder for temporary files unless given.
-    #[arg(long, value_name = "DIR")]
-    folder: Option<PathBuf>,
-    /// Address of the service; the usual one, or any that is free, unless given.
-    #[arg(long, value_name = "ADDRESS")]
-    listen: Option<SocketAddr>,
-}
-
-impl From<DemoArgs> for DemoOptions {
-    fn from(args: DemoArgs) -> Self {
-        Self { seconds: args.seconds, folder: args.folder, listen: args.listen }
-    }
 }
 
 #[derive(Debug, Args)]
