@@ -2,6 +2,7 @@
 //! left out is said in one line.
 
 use crate::event::{Class, Event, EventType, Fingerprint};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,6 +10,8 @@ use std::time::{Duration, Instant};
 const EVERY: Duration = Duration::from_secs(1);
 /// More fingerprints than this at a time are not told apart any more.
 const FINGERPRINTS_MAX: usize = 10_000;
+/// Longest field of a line, in bytes; the whole is in the store.
+const FIELD_MAX: usize = 1000;
 
 /// Limits repeats.
 #[derive(Debug, Default)]
@@ -92,20 +95,28 @@ macro_rules! line {
 }
 
 fn write(event: &Event) {
-    let message = event.error.message.as_deref().unwrap_or("failed");
+    let message = cut(event.error.message.as_deref().unwrap_or("failed"));
     line!(
         event.class,
-        workflow = event.workflow.as_str(),
-        step = event.step.as_deref(),
+        workflow = &*cut(event.workflow.as_str()),
+        step = event.step.as_deref().map(cut).as_deref(),
         class = event.class.as_str(),
         disposition = event.disposition.as_str(),
         attempt = event.attempt,
-        item = event.item.as_deref(),
-        downstream = event.downstream.as_deref(),
+        item = event.item.as_deref().map(cut).as_deref(),
+        downstream = event.downstream.as_deref().map(cut).as_deref(),
         fingerprint = event.fingerprint.0.as_str(),
         event_id = event.id.0.as_str(),
         "{message}"
     );
+}
+
+/// As much of a field as belongs in a line.
+fn cut(text: &str) -> Cow<'_, str> {
+    if text.len() <= FIELD_MAX {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("{}… ({} bytes)", &text[..text.floor_char_boundary(FIELD_MAX)], text.len()))
 }
 
 fn left_out(fingerprint: &Fingerprint, line: &Line) {
@@ -177,6 +188,18 @@ mod tests {
         });
         assert_eq!(text.matches("3 more like this were left out").count(), 1);
         assert_eq!(text.matches("declined").count(), FINGERPRINTS_MAX + 1);
+    }
+
+    #[test]
+    fn a_message_without_end_makes_no_line_without_end() {
+        let text = logged(|log| {
+            let mut event = failure();
+            event.error.message = Some("ä".repeat(300_000));
+            event.step = Some("s".repeat(1000));
+            log.note(&event, clock::instant());
+        });
+        assert!(text.contains("ä… (600000 bytes)"), "{text}");
+        assert!(text.contains(&"s".repeat(1000)) && text.len() < 4000, "{}", text.len());
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! What happens after a batch was committed: log lines, metrics, and the waking of delivery.
 
 use super::fault_log::FaultLog;
+use super::throttle::Throttle;
 use crate::clock;
 use crate::ingest::commit::{Committed, Progress};
 use crate::ingest::consumer::{Listener, Rules};
 use crate::live::Shared;
 use std::sync::Arc;
+use std::time::Instant;
 use tracing::warn;
 
 /// Listens to intake for the service.
@@ -14,6 +16,37 @@ pub struct ServiceListener {
     pub shared: Arc<Shared>,
     /// Limits log lines.
     pub faults: Arc<FaultLog>,
+    /// Limits lines on what is not as it should be.
+    pub oddities: Arc<Oddities>,
+}
+
+/// What a producer gone wrong can send as fast as it likes.
+#[derive(Debug, Default)]
+pub struct Oddities {
+    duplicates: Throttle,
+    unreadable: Throttle,
+}
+
+impl Oddities {
+    /// Notes ids that came again with another content; `example` is one of them.
+    fn note_duplicates(&self, count: u64, example: Option<&str>, now: Instant) {
+        if let Some(count) = self.duplicates.add(count, now) {
+            warn!(count, event_id = example, "ids came again with another content; the first is kept");
+        }
+    }
+
+    /// Notes unreadable messages; `example` is the reason of one of them.
+    fn note_unreadable(&self, count: u64, example: Option<&str>, now: Instant) {
+        if let Some(count) = self.unreadable.add(count, now) {
+            warn!(count, reason = example, "unreadable messages were put in quarantine");
+        }
+    }
+
+    /// Says what is not said yet. Called every second.
+    pub fn sweep(&self, now: Instant) {
+        self.note_duplicates(0, None, now);
+        self.note_unreadable(0, None, now);
+    }
 }
 
 impl Listener for ServiceListener {
@@ -27,16 +60,12 @@ impl Listener for ServiceListener {
             metrics.note_event(event);
             self.faults.note(event, now);
         }
-        for duplicate in &batch.duplicates {
-            metrics.note_duplicate();
-            if duplicate.differs {
-                warn!(event_id = duplicate.id, "an id came again with another content; the first is kept");
-            }
-        }
-        for reason in &batch.quarantined {
-            metrics.note_quarantined(reason);
-            warn!(reason, "an unreadable message was put in quarantine");
-        }
+        batch.duplicates.iter().for_each(|_| metrics.note_duplicate());
+        let differing: Vec<_> = batch.duplicates.iter().filter(|duplicate| duplicate.differs).collect();
+        let example = differing.last().map(|duplicate| duplicate.id.as_str());
+        self.oddities.note_duplicates(differing.len() as u64, example, now);
+        batch.quarantined.iter().for_each(|reason| metrics.note_quarantined(reason));
+        self.oddities.note_unreadable(batch.quarantined.len() as u64, batch.quarantined.last().copied(), now);
         metrics.set_watermark(progress.arrival_at);
         metrics.set_lag(progress.lag);
     }

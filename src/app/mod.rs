@@ -5,6 +5,7 @@ mod fault_log;
 mod listener;
 mod messages;
 mod reload;
+mod throttle;
 pub mod tick;
 mod watermark;
 
@@ -22,7 +23,7 @@ use crate::web;
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use fault_log::FaultLog;
-use listener::ServiceListener;
+use listener::{Oddities, ServiceListener};
 use messages::LiveRender;
 use secrecy::ExposeSecret;
 use std::path::{Path, PathBuf};
@@ -37,6 +38,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use watermark::StreamWatermark;
 
+/// Longest wait for those who read from a store that is given up.
+const CLOSE_MAX: Duration = Duration::from_secs(2);
 const TICK_EVERY: Duration = Duration::from_secs(1);
 /// Longest stop: no try takes longer than its lease, so none is cut off half way.
 const STOP_MAX: Duration = LEASE;
@@ -74,6 +77,8 @@ async fn run(path: &Path, loaded: crate::config::Loaded) -> anyhow::Result<()> {
         _ = interrupt.recv() => false,
         () = service.task_ended() => true,
     };
+    // Nothing that a stop would finish could be kept.
+    anyhow::ensure!(service.shared.store.file_is_ours(), "the database file is no longer there");
     info!("stopping");
     service.stop().await;
     // Better a process that somebody starts again than one that lives and tells nobody.
@@ -145,18 +150,22 @@ impl Service {
             reload,
         });
         shared.metrics.set_reload(true);
-        let faults = Arc::new(FaultLog::default());
-        let stop = CancellationToken::new();
+        let (faults, oddities) = (Arc::new(FaultLog::default()), Arc::new(Oddities::default()));
+        let (stop, gone) = (CancellationToken::new(), readiness.clone());
         let mut tasks = JoinSet::new();
         let consumer = Consumer {
             client: nats,
             settings: nats_settings,
-            listener: Arc::new(ServiceListener { shared: shared.clone(), faults: faults.clone() }),
+            listener: Arc::new(ServiceListener {
+                shared: shared.clone(),
+                faults: faults.clone(),
+                oddities: oddities.clone(),
+            }),
             readiness,
         };
         tasks.spawn(consumer.run(Intake::new(store.clone()), stop.clone()));
         tasks.spawn(deliver(deliverer, stop.clone()));
-        tasks.spawn(tick_all(shared.clone(), faults, stop.clone()));
+        tasks.spawn(tick_all(shared.clone(), faults, oddities, gone, stop.clone()));
         tasks.spawn(reload::run(path, files, shared.clone(), delivery, reloads, stop.clone()));
         tasks.spawn(web::serve(listener, shared.clone(), stop.clone()));
         Ok(Self { stop, tasks, shared })
@@ -188,7 +197,13 @@ async fn deliver(deliverer: Deliverer, stop: CancellationToken) {
     }
 }
 
-async fn tick_all(shared: Arc<Shared>, faults: Arc<FaultLog>, stop: CancellationToken) {
+async fn tick_all(
+    shared: Arc<Shared>,
+    faults: Arc<FaultLog>,
+    oddities: Arc<Oddities>,
+    readiness: watch::Sender<Readiness>,
+    stop: CancellationToken,
+) {
     let mut every = tokio::time::interval(TICK_EVERY);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut ticker = tick::Ticker::default();
@@ -198,7 +213,11 @@ async fn tick_all(shared: Arc<Shared>, faults: Arc<FaultLog>, stop: Cancellation
             _ = every.tick() => {}
             () = stop.cancelled() => return,
         }
+        if !shared.store.file_is_ours() {
+            return give_up_store(&shared.store, &readiness).await;
+        }
         faults.sweep(clock::instant());
+        oddities.sweep(clock::instant());
         let live = shared.live.load_full();
         let ticked = ticker.tick(&shared.store, &live, &mut watermark, clock::now()).await;
         for (part, error) in &ticked.failures {
@@ -207,6 +226,17 @@ async fn tick_all(shared: Arc<Shared>, faults: Arc<FaultLog>, stop: Cancellation
         if ticked.has_messages {
             shared.outbox_wake.notify_one();
         }
+    }
+}
+
+/// What is committed to a file that was removed is lost, so nothing more may be acked: the store refuses from here on, and the
+/// end of the caller ends the service.
+async fn give_up_store(store: &Store, readiness: &watch::Sender<Readiness>) {
+    let why = "the database file was removed or replaced while it was in use";
+    error!("{why}; the service ends, so that nothing more is acked and lost");
+    readiness.send_replace(Readiness::NotReady(why.to_owned()));
+    if tokio::time::timeout(CLOSE_MAX, store.close()).await.is_err() {
+        warn!("the store did not close in time");
     }
 }
 

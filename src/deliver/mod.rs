@@ -9,6 +9,7 @@
 
 mod aftermath;
 mod attempt;
+mod bounded;
 pub mod email;
 mod file;
 mod http;

@@ -1,6 +1,7 @@
 //! The conversation with a mail server, step by step, because what a lost line means depends on how far it had come.
 //! One transaction a mailbox: who refuses holds up nobody. The security of the line never falls back.
 
+use super::bounded::Bounded;
 use super::outcome::{Stage, smtp as read_refusal, smtp_lost};
 use crate::clock;
 use crate::config::{SmtpSettings, SmtpTls};
@@ -8,7 +9,9 @@ use crate::outbox::Outcome;
 use lettre::Address;
 use lettre::transport::smtp::Error as SmtpError;
 use lettre::transport::smtp::authentication::{Credentials, Mechanism};
-use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
+#[expect(deprecated, reason = "the library has no other way to TLS on a stream of ours")]
+use lettre::transport::smtp::client::AsyncNetworkStream;
+use lettre::transport::smtp::client::{AsyncSmtpConnection, AsyncTokioStream, TlsParameters};
 use lettre::transport::smtp::commands::{Data, Mail, Rcpt, Rset};
 use lettre::transport::smtp::extension::ClientId;
 use secrecy::ExposeSecret;
@@ -16,6 +19,7 @@ use std::error::Error as _;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::compat::FuturesAsyncReadCompatExt as _;
 
 fn now() -> Instant {
     clock::instant().into()
@@ -106,22 +110,21 @@ async fn open(settings: &SmtpSettings) -> Result<AsyncSmtpConnection, Outcome> {
     let hello = ClientId::default();
     let address = (settings.host.as_str(), settings.port);
     let refused = |e: SmtpError| read_error(Stage::Connect, &e, &hint(settings, &e));
-    let tls = || TlsParameters::new(settings.host.clone()).map_err(refused);
-    let mut line = match settings.tls {
-        SmtpTls::Implicit => {
-            let timeout = Some(STEP_TIMEOUT);
-            AsyncSmtpConnection::connect_tokio1(address, timeout, &hello, Some(tls()?), None).await.map_err(refused)?
-        }
-        SmtpTls::StartTls | SmtpTls::None => {
-            let stream = TcpStream::connect(address).await.map_err(|e| {
-                let why = format!("can't connect to {}:{}: {e}", settings.host, settings.port);
-                Outcome::Retry { after: None, why }
-            })?;
-            // Mail and its final dot are two writes; without this the second waits 40 ms for the answer to the first.
-            drop(stream.set_nodelay(true));
-            AsyncSmtpConnection::connect_with_transport(Box::new(stream), &hello).await.map_err(refused)?
-        }
+    let unreachable = |e: std::io::Error| {
+        let why = format!("can't connect to {}:{}: {e}", settings.host, settings.port);
+        Outcome::Retry { after: None, why }
     };
+    let tls = || TlsParameters::new(settings.host.clone()).map_err(refused);
+    let tcp = TcpStream::connect(address).await.map_err(unreachable)?;
+    let peer = tcp.peer_addr().map_err(unreachable)?;
+    // Mail and its final dot are two writes; without this the second waits 40 ms for the answer to the first.
+    drop(tcp.set_nodelay(true));
+    let tcp = Box::new(Bounded::new(tcp, peer));
+    let stream: Box<dyn AsyncTokioStream> = match settings.tls {
+        SmtpTls::Implicit => Box::new(Bounded::new(encrypt(tcp, tls()?).await.map_err(refused)?.compat(), peer)),
+        SmtpTls::StartTls | SmtpTls::None => tcp,
+    };
+    let mut line = AsyncSmtpConnection::connect_with_transport(stream, &hello).await.map_err(refused)?;
     if settings.tls == SmtpTls::StartTls {
         if !line.can_starttls() {
             let why = "the server does not offer STARTTLS; tls = \"none\" would send in the clear, tls = \"implicit\" is for \
@@ -137,6 +140,14 @@ async fn open(settings: &SmtpSettings) -> Result<AsyncSmtpConnection, Outcome> {
         signed_in.map_err(|e| read_error(Stage::Auth, &e, ""))?;
     }
     Ok(line)
+}
+
+/// TLS from the first byte.
+#[expect(deprecated, reason = "the library has no other way to TLS on a stream of ours")]
+async fn encrypt(tcp: Box<dyn AsyncTokioStream>, tls: TlsParameters) -> Result<AsyncNetworkStream, SmtpError> {
+    let mut stream = AsyncNetworkStream::use_existing_tokio1(tcp);
+    stream.upgrade_tls(tls).await?;
+    Ok(stream)
 }
 
 async fn transact(
@@ -219,6 +230,41 @@ fn silence(settings: &SmtpSettings) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::TcpListener;
+
+    /// What becomes of a mail for a server that says `word` again and again before it was spoken to.
+    async fn babble(word: &'static [u8]) -> Outcome {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let much = word.repeat(60_000);
+            while socket.write_all(&much).await.is_ok() {}
+        });
+        let settings = SmtpSettings {
+            host: "127.0.0.1".to_owned(),
+            port,
+            tls: SmtpTls::None,
+            username: None,
+            password: None,
+            from: "matins@example.com".to_owned(),
+        };
+        let to: Address = "a@example.com".parse().unwrap();
+        let results = send(&settings, &to, std::slice::from_ref(&to), b"Subject: x\r\n\r\n", BUDGET).await;
+        server.await.unwrap();
+        results.into_iter().next().unwrap().1
+    }
+
+    #[tokio::test]
+    async fn a_greeting_without_end_is_a_failed_try_and_holds_up_nobody() {
+        let started = clock::instant();
+        for word in [b"220-\r\n".as_slice(), b"220 hello "] {
+            let outcome = babble(word).await;
+            assert!(matches!(&outcome, Outcome::Retry { .. }), "{outcome:?}");
+        }
+        assert!(started.elapsed() < STEP_TIMEOUT, "{:?}", started.elapsed());
+    }
 
     #[test]
     fn of_a_try_that_was_ended_what_was_said_is_kept_and_only_one_mailbox_is_unsure() {

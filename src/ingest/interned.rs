@@ -10,8 +10,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::SqliteConnection;
 use std::collections::{BTreeMap, HashMap};
 
-/// More causes than this are not kept in memory: an attacker can make one per event.
-const CAUSES_MAX: usize = 20_000;
+/// More rows of a kind than this are not kept in memory: an attacker can make one per event.
+const ROWS_MAX: usize = 20_000;
 
 /// `last_heard_at` is written at most this often per workflow.
 const HEARD_EVERY: TimeDelta = TimeDelta::seconds(5);
@@ -63,6 +63,9 @@ impl Interned {
             return Ok(*id);
         }
         let id = intake::intern_workflow(tx, event.workflow.as_str(), at).await?;
+        if self.workflows.len() >= ROWS_MAX {
+            self.workflows.clear();
+        }
         self.workflows.insert(event.workflow.to_string(), (id, at));
         Ok(id)
     }
@@ -85,7 +88,7 @@ impl Interned {
             return Ok(*id);
         }
         let (id, _) = intake::intern_cause(tx, &cause).await?;
-        if self.causes.len() >= CAUSES_MAX {
+        if self.causes.len() >= ROWS_MAX {
             self.causes.clear();
         }
         self.causes.insert(cause.key, id);
@@ -114,7 +117,7 @@ impl Interned {
             return Ok(*id);
         }
         let id = store_decision(tx, policy, &key).await?;
-        if self.decisions.len() >= CAUSES_MAX {
+        if self.decisions.len() >= ROWS_MAX {
             self.decisions.clear();
         }
         self.decisions.insert(key, id);

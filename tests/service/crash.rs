@@ -145,3 +145,17 @@ async fn a_stop_ends_well_in_the_middle_of_a_burst_and_nothing_is_lost_or_told_t
     assert_eq!(app.count("SELECT sum(event_count) FROM counters").await, 3002);
     app.end().await;
 }
+
+#[tokio::test]
+async fn without_its_database_file_the_service_ends_and_acks_nothing_more() {
+    let mut app = App::up().await;
+    app.fail(&failure("report", "a", "no such column")).await;
+    app.stored(1).await;
+    std::fs::remove_file(app.path("matins.db")).unwrap();
+    let status = app.exit_status().await;
+    assert_eq!(status.code(), Some(1));
+    assert!(app.log().contains("the database file was removed or replaced"), "{}", app.log());
+    let acked = app.consumer_info().await.ack_floor.stream_sequence;
+    app.fail(&failure("report", "b", "no such column")).await;
+    assert_eq!(app.consumer_info().await.ack_floor.stream_sequence, acked);
+}

@@ -123,6 +123,12 @@ impl App {
         eventually("matins stops", async || process.try_wait().unwrap()).await
     }
 
+    /// How it ends by itself.
+    pub async fn exit_status(&mut self) -> ExitStatus {
+        let mut process = self.process.take().unwrap();
+        eventually("matins ends", async || process.try_wait().unwrap()).await
+    }
+
     pub fn is_running(&mut self) -> bool {
         self.process.as_mut().is_some_and(|p| p.try_wait().unwrap().is_none())
     }

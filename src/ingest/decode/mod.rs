@@ -22,6 +22,9 @@ pub const PAYLOAD_MAX: usize = 64 * 1024;
 /// Longest id that is kept as it is, in bytes: ids are keys of indexes.
 const ID_MAX: usize = 512;
 
+/// Longest name that is kept as it is, in bytes: names are keys too, and stand in lists and mails.
+const NAME_MAX: usize = 512;
+
 /// An object of an event in native form, before redaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Native {
@@ -117,9 +120,9 @@ fn object(value: Value) -> Result<Map<String, Value>, QuarantineReason> {
 /// Makes sure that the field `workflow` is a text: the field, else the second token of the subject.
 fn name_workflow(fields: &mut Map<String, Value>, subject: &str) -> Result<(), QuarantineReason> {
     let named = match fields.get("workflow") {
-        Some(Value::String(name)) if !name.trim().is_empty() => return Ok(()),
+        Some(Value::String(name)) if !trimmed(name).is_empty() => return Ok(()),
         Some(Value::Number(number)) => Some(number.to_string()),
-        _ => subject.split('.').nth(1).filter(|t| !t.trim().is_empty()).map(|t| visible(t).into_owned()),
+        _ => subject.split('.').nth(1).filter(|t| !trimmed(t).is_empty()).map(|t| visible(t).into_owned()),
     };
     let name = named.ok_or(QuarantineReason::NoWorkflow)?;
     fields.insert("workflow".to_owned(), Value::String(name));
@@ -147,6 +150,26 @@ pub fn bounded_id(id: String) -> EventId {
     }
     let digest = ring::digest::digest(&ring::digest::SHA256, id.as_bytes());
     EventId(format!("sha256:{}", hex(digest.as_ref())))
+}
+
+/// A name without what nobody sees at its ends: `pay` and `pay\n` are one pipeline, and it may move money.
+fn trimmed(name: &str) -> &str {
+    name.trim_matches(|c: char| {
+        c.is_whitespace()
+            || c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | text::NUL_SIGN)
+    })
+}
+
+/// A name as it is kept: one over 512 bytes is cut, and a short hash of the whole keeps it apart from others that begin
+/// the same.
+fn bounded_name(name: String) -> String {
+    if name.len() <= NAME_MAX {
+        return name;
+    }
+    let digest = ring::digest::digest(&ring::digest::SHA256, name.as_bytes());
+    let mark = format!("…{}", hex(&digest.as_ref()[..8]));
+    format!("{}{mark}", &name[..name.floor_char_boundary(NAME_MAX - mark.len())])
 }
 
 /// Lower-case hex.

@@ -1,7 +1,7 @@
 //! From an object in native form to an `Event`: every field of CONTRACT 3, read leniently. Class, disposition and
 //! fingerprint are filled in by the rooms that decide them.
 
-use super::{instant, is_usable_id, lenient};
+use super::{bounded_name, instant, is_usable_id, lenient, trimmed};
 use crate::event::{
     BreakerState, Class, Detail, Disposition, ErrorInfo, Event, EventId, EventType, Fingerprint, HeartbeatStatus,
     OutcomeCounts,
@@ -67,17 +67,17 @@ impl Fields {
             match key.as_str() {
                 "id" => fields.id = lenient::text(value),
                 "type" => fields.kind = text_only(value),
-                "workflow" => fields.workflow = lenient::text(value),
-                "step" => fields.step = lenient::text(value),
-                "run_id" => fields.run_id = lenient::text(value),
-                "item" => fields.item = lenient::text(value),
+                "workflow" => fields.workflow = workflow(value),
+                "step" => fields.step = name(value),
+                "run_id" => fields.run_id = name(value),
+                "item" => fields.item = name(value),
                 "class" => fields.class = Some(value),
                 "error" => fields.error = Some(value),
                 "message" => fields.message = Some(value),
                 "attempt" => fields.attempt = lenient::small_count(&value).filter(|n| *n > 0),
                 "max_attempts" => fields.max_attempts = lenient::small_count(&value).filter(|n| *n > 0),
                 "disposition" => fields.disposition = Some(value),
-                "downstream" => fields.downstream = lenient::text(value),
+                "downstream" => fields.downstream = name(value),
                 "occurred_at" => fields.occurred_at = Some(value),
                 "payload" => fields.payload = Some(value).filter(|p| !p.is_null()),
                 "links" => fields.links = links(value),
@@ -137,6 +137,14 @@ pub fn read(object: Map<String, Value>, received_at: DateTime<Utc>) -> Result<Re
         is_interrupted: is_bare && fields.status.as_deref() == Some("interrupted"),
     };
     Ok(Reading { event, id: fields.id.filter(|id| is_usable_id(id)), said })
+}
+
+fn name(value: Value) -> Option<String> {
+    lenient::text(value).map(bounded_name)
+}
+
+fn workflow(value: Value) -> Option<String> {
+    lenient::text(value).map(|text| bounded_name(trimmed(&text).to_owned())).filter(|name| !name.is_empty())
 }
 
 fn text_only(value: Value) -> Option<String> {
@@ -227,7 +235,7 @@ fn detail(event_type: EventType, fields: &mut Fields) -> Result<Detail, Quaranti
     Ok(match event_type {
         EventType::Failure => Detail::Failure,
         EventType::Recovery => Detail::Recovery {
-            strategy: text("strategy"),
+            strategy: text("strategy").map(bounded_name),
             took_ms: rest.get("took_ms").and_then(lenient::count),
             degraded_level: rest.get("degraded_level").and_then(lenient::count),
         },
@@ -252,7 +260,7 @@ fn outcome(rest: &mut Map<String, Value>) -> OutcomeCounts {
     let number = |key: &str| rest.get(key).and_then(lenient::count);
     let totals = (number("ok_total"), number("failed_total"));
     let counts = (number("ok").unwrap_or(0), number("failed").unwrap_or(0));
-    let mut text = |key: &str| rest.remove(key).and_then(lenient::text).unwrap_or_default();
+    let mut text = |key: &str| rest.remove(key).and_then(name).unwrap_or_default();
     match totals {
         (None, None) => OutcomeCounts::Delta { ok: counts.0, failed: counts.1 },
         (ok, failed) => OutcomeCounts::Cumulative {

@@ -113,6 +113,32 @@ fn unusable_ids_fall_back_to_the_header_and_then_to_the_sequence() {
 }
 
 #[test]
+fn what_nobody_sees_at_the_ends_of_a_workflow_does_not_make_it_another() {
+    for odd in ["pay\n", " pay", "\tpay\r\n", "pay\u{0}", "\u{feff}pay\u{200b}", "\u{7}pay\u{a0}"] {
+        assert_eq!(event(json!({"workflow": odd})).workflow.as_str(), "pay", "{odd:?}");
+    }
+    assert_eq!(event(json!({"workflow": "pay out"})).workflow.as_str(), "pay out");
+    assert_eq!(event(json!({"workflow": "\u{0} \u{200b}"})).workflow.as_str(), "report", "the subject names it");
+}
+
+#[test]
+fn names_are_bounded_and_stay_apart() {
+    let long = |tail: &str| format!("{}{tail}", "ä".repeat(300));
+    let read = |name: String| {
+        let e = event(json!({"workflow": name, "step": name, "item": name, "downstream": name, "run_id": name}));
+        assert_eq!(e.step.as_deref(), Some(e.workflow.as_str()));
+        assert_eq!((&e.step, &e.step, &e.step), (&e.item, &e.downstream, &e.run_id));
+        e.workflow.to_string()
+    };
+    let (one, other) = (read(long("1")), read(long("2")));
+    assert!(one.starts_with("äää") && one.len() <= 512 && one.len() > 500, "{one}");
+    assert_eq!(one, read(long("1")), "the same name is the same key");
+    assert_ne!(one, other);
+    let kept = "x".repeat(512);
+    assert_eq!(read(kept.clone()), kept);
+}
+
+#[test]
 fn odd_bodies_are_events() {
     let bom = [b"\xef\xbb\xbf".as_slice(), br#"{"item":"bom"}"#].concat();
     assert_eq!(sample(&bom).item.as_deref(), Some("bom"));
