@@ -48,7 +48,8 @@ impl Render for Plain {
     }
 
     fn news(&self, news: &DeliveryNews, number: i64, receiver: &Receiver) -> (Value, Content) {
-        let text = format!("receiver {} is broken: {}", news.receiver, news.reason);
+        let instead: Vec<&str> = news.instead.iter().map(ReceiverName::as_str).collect();
+        let text = format!("receiver {} is broken: {}; instead: {}", news.receiver, news.reason, instead.join(", "));
         (json!({ "text": text }), Self::content(&text, &number.to_string(), receiver))
     }
 }
@@ -410,13 +411,36 @@ async fn an_entry_of_a_broken_receiver_without_fallback_waits_for_the_probe() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_config_forgot_leaves_no_entry_behind() {
+async fn a_page_for_a_receiver_that_config_renamed_goes_to_everybody_who_is_paged_now() {
     let world = World::new().await;
-    world.kill_quietly_for_config_change(|s| drop(s.receivers.remove(&ReceiverName::from("second")))).await;
-    let row = world.rows_of(MessageKind::Page).await.remove(0);
+    let slack = webhook_of(&world.slack, "/third");
+    world
+        .kill_quietly_for_config_change(|s| {
+            drop(s.receivers.remove(&ReceiverName::from("second")));
+            add(s, "third", slack, Some("oncall-mail"));
+            s.pages = vec!["third".into(), "oncall".into()];
+        })
+        .await;
+    let row = world.rows_of(MessageKind::Page).await.into_iter().find(|r| r.receiver.as_str() == "second").unwrap();
     let row = world.expect_state(row.id, State::Dead).await;
     assert_eq!(row.reason.as_deref(), Some("unknown_receiver"));
-    assert_eq!(world.slack.expect("/ops", 1).await.len(), 1);
+    for path in ["/third", "/oncall"] {
+        assert_eq!(world.slack.expect(path, 1).await[0].body["text"], "declined", "{path}");
+    }
+    world.settle_down().await;
+    assert_eq!(world.rows_of(MessageKind::Page).await.len(), 3);
+    let word = world.slack.expect("/ops", 1).await[0].body["text"].to_string();
+    assert!(word.contains("third") && word.contains("oncall"), "{word}");
+}
+
+#[tokio::test]
+async fn a_page_for_an_unknown_receiver_goes_to_the_operator_when_nobody_is_paged() {
+    let world = World::new().await;
+    world.kill_quietly_for_config_change(|s| drop(s.receivers.remove(&ReceiverName::from("second")))).await;
+    let told = world.slack.expect("/ops", 2).await;
+    assert!(told.iter().any(|message| message.body["text"] == "declined"));
+    world.settle_down().await;
+    assert_eq!(world.rows_of(MessageKind::Operator).await.len(), 1);
 }
 
 impl World {

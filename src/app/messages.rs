@@ -3,6 +3,7 @@
 use crate::clock;
 use crate::deliver::{DeliveryNews, DeliveryTrouble, Receiver, Render};
 use crate::live::Live;
+use crate::name::ReceiverName;
 use crate::outbox::Entry;
 use crate::render::{Content, OperatorFacts};
 use arc_swap::ArcSwap;
@@ -44,13 +45,22 @@ fn title(news: &DeliveryNews) -> String {
 
 fn what(news: &DeliveryNews) -> String {
     let mailbox = news.address.as_deref().map(|a| format!(" ({a})")).unwrap_or_default();
-    let instead = match &news.fallback {
-        Some(fallback) => format!("Its messages go to {fallback}."),
-        None => "It has no fallback.".to_owned(),
+    let names: Vec<&str> = news.instead.iter().map(ReceiverName::as_str).collect();
+    let instead = match (news.what, names.as_slice()) {
+        (DeliveryTrouble::UnknownReceiver, []) => "Nobody was told instead.".to_owned(),
+        (DeliveryTrouble::UnknownReceiver, names) => format!("The message went to {} instead.", names.join(" and ")),
+        (_, []) => "It has no fallback.".to_owned(),
+        (_, names) => format!("Its messages go to {}.", names.join(" and ")),
     };
+    if news.what == DeliveryTrouble::UnknownReceiver {
+        return format!("A message for receiver {}{mailbox} was waiting: {}. {instead}", news.receiver, news.reason);
+    }
     format!("Receiver {}{mailbox} said: {}. {instead}", news.receiver, news.reason.trim_end_matches('.'))
 }
 
 fn action(news: &DeliveryNews) -> String {
+    if news.what == DeliveryTrouble::UnknownReceiver {
+        return "If the receiver has a new name, nothing is left to do; messages from now on go there".to_owned();
+    }
     format!("Mend [receivers.{0}] in config, reload, then run: matins receivers test {0}", news.receiver)
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 pub(super) async fn run(service: &Service, args: EmitArgs) -> Result<(), Failure> {
     let event = report::with_id(event(&args))?;
     let id = event["id"].as_str().unwrap_or_default();
-    match report::hand_over(service, &args.fallback, &event).await? {
+    match report::hand_over(service, &args.fallback, &event, report::Patience::LONG).await? {
         Way::Service => say(&format!("Event {id} is stored.\n")),
         Way::Nats => say(&format!("The service is away. Event {id} is stored in NATS, and read when it is back.\n")),
     }

@@ -31,7 +31,7 @@ pub(super) async fn run(service: &Service, args: ExecArgs) -> Result<ExitCode, F
     };
     let ended = run_command(program, rest).await;
     let handed = match report::with_id(event(&args, &ended)) {
-        Ok(event) => report::hand_over(service, &args.fallback, &event).await.map(|_| ()),
+        Ok(event) => report::hand_over(service, &args.fallback, &event, report::Patience::SHORT).await.map(|_| ()),
         Err(failure) => Err(failure),
     };
     // The report is about the run, never the other way round.

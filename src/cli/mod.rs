@@ -87,7 +87,10 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Emit(args) => emit::run(&service, *args).await?,
         Command::Explain(args) => explain::run(&service, args).await?,
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "matins", &mut io::stdout());
+            // Generating straight to a pipe that nobody reads on would panic.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "matins", &mut script);
+            io::Write::write_all(&mut io::stdout(), &script)?;
         }
         Command::Templates(command) => templates::run(&command)?,
         Command::Healthcheck(args) => healthcheck::run(&service, &args).await?,

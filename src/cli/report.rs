@@ -4,7 +4,7 @@ use super::Failure;
 use super::args::{Fallback, Service};
 use super::client::{Client, ClientError};
 use crate::clock;
-use crate::config::{self, NatsAuth, NatsSettings};
+use crate::config::{self, NatsSettings};
 use crate::ingest::jetstream;
 use crate::web::subject_of;
 use serde_json::{Map, Value, json};
@@ -12,8 +12,18 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// How long the service, and then NATS, may take.
-const SERVICE_WITHIN: Duration = Duration::from_secs(6);
-const NATS_WITHIN: Duration = Duration::from_secs(4);
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    service: Duration,
+    nats: Duration,
+}
+
+impl Patience {
+    /// Somebody waits for the answer.
+    pub(super) const LONG: Self = Self { service: Duration::from_secs(6), nats: Duration::from_secs(4) };
+    /// A command that is over waits for its report.
+    pub(super) const SHORT: Self = Self { service: Duration::from_secs(2), nats: Duration::from_secs(1) };
+}
 
 /// A way that an event took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,22 +49,40 @@ pub(super) fn with_id(mut event: Map<String, Value>) -> Result<Value, Failure> {
 }
 
 /// Hands an event over within some seconds.
-pub(super) async fn hand_over(service: &Service, fallback: &Fallback, event: &Value) -> Result<Way, Failure> {
+pub(super) async fn hand_over(
+    service: &Service,
+    fallback: &Fallback,
+    event: &Value,
+    patience: Patience,
+) -> Result<Way, Failure> {
     let client = Client::new(service)?;
-    let why = match timeout(SERVICE_WITHIN, client.post("/api/v1/events", event)).await {
+    let why = match timeout(patience.service, client.post("/api/v1/events", event)).await {
         Ok(Ok(_)) => return Ok(Way::Service),
         Ok(Err(ClientError::Refused { status, why })) if !status.is_server_error() => {
             return Err(anyhow::anyhow!(why).into());
         }
         Ok(Err(error)) => error.to_string(),
-        Err(_) => format!("the service at {} took over 6 s", service.url),
+        Err(_) => format!("the service took over {} s", patience.service.as_secs()),
     };
     let settings = nats_settings(fallback)?;
-    match timeout(NATS_WITHIN, publish(&settings, event)).await {
+    match timeout(patience.nats, publish(&settings, event)).await {
         Ok(Ok(())) => Ok(Way::Nats),
         Ok(Err(nats)) => Err(anyhow::anyhow!("{why}; NATS: {nats:#}").into()),
-        Err(_) => Err(anyhow::anyhow!("{why}; NATS at {} did not take it within 4 s", settings.urls.join(", ")).into()),
+        Err(_) => {
+            let (servers, seconds) = (places(&settings.urls).join(", "), patience.nats.as_secs());
+            Err(anyhow::anyhow!("{why}; NATS at {servers} did not take it within {seconds} s").into())
+        }
     }
+}
+
+/// Host and port of addresses: all else in them may be a secret.
+fn places(urls: &[String]) -> Vec<String> {
+    let place = |url: &String| {
+        let url = url::Url::parse(url).ok()?;
+        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        Some(format!("{}{port}", url.host_str()?))
+    };
+    urls.iter().map(|url| place(url).unwrap_or_else(|| "an address that can't be read".to_owned())).collect()
 }
 
 fn nats_settings(fallback: &Fallback) -> Result<NatsSettings, Failure> {
@@ -62,12 +90,13 @@ fn nats_settings(fallback: &Fallback) -> Result<NatsSettings, Failure> {
         let loaded = config::load(path, &config::environment, clock::now());
         return Ok(loaded.map_err(|e| Failure::Usage(e.to_string()))?.config.nats);
     }
+    let (url, auth) = config::apart_from_sign_in(&fallback.nats);
     Ok(NatsSettings {
-        urls: vec![fallback.nats.clone()],
+        urls: vec![url],
         stream: "FAILURES".to_owned(),
         subjects: vec!["failures.>".to_owned()],
         durable: "matins".to_owned(),
-        auth: NatsAuth::None,
+        auth,
         tls_ca: None,
         tls_client: None,
         tls_required: false,
@@ -79,4 +108,15 @@ async fn publish(settings: &NatsSettings, event: &Value) -> anyhow::Result<()> {
     let subject = subject_of(&settings.subjects, event["workflow"].as_str().unwrap_or_default());
     jetstream::context(&client).publish(subject, event.to_string().into()).await?.await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_an_address_only_host_and_port_are_printed() {
+        let urls = ["nats://u:S3@h:4222/p?S3", "tls://h", "S3"].map(str::to_owned);
+        assert_eq!(places(&urls), ["h:4222", "h", "an address that can't be read"]);
+    }
 }

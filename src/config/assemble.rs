@@ -11,7 +11,7 @@ use crate::deliver::{Receiver, ReceiverKind, Recipients};
 use crate::name::{CalendarName, DigestName, ReceiverName};
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -80,26 +80,57 @@ fn nats(root: &Cursor<'_>, bench: Bench<'_>) -> Option<NatsSettings> {
     let tls = nats.inside("tls");
     let tls_given = nats.node("tls").is_some();
     bench.together(&tls, "cert", "key");
+    let signed: Vec<(String, NatsAuth)> = nats.texts("url").iter().map(|url| apart_from_sign_in(url)).collect();
+    let auth = nats_auth(&nats, &signed, bench);
     Some(NatsSettings {
-        urls: nats.texts("url"),
+        urls: signed.into_iter().map(|(url, _)| url).collect(),
         stream: nats.string("stream")?,
         subjects: nats.texts("subjects"),
         durable: nats.string("durable")?,
-        auth: nats_auth(&nats, bench),
+        auth,
         tls_ca: bench.beside(&tls, "ca"),
         tls_client: bench.beside(&tls, "cert").zip(bench.beside(&tls, "key")),
         tls_required: tls_given && nats.node("tls").and_then(|n| n.flag()).unwrap_or_else(|| tls.flag("required")),
     })
 }
 
-fn nats_auth(nats: &Cursor<'_>, bench: Bench<'_>) -> NatsAuth {
+/// An address of NATS without user and password, and these: what is printed must not hold them. A lone user is a token,
+/// as it is to NATS.
+pub fn apart_from_sign_in(url: &str) -> (String, NatsAuth) {
+    let Ok(mut bare) = url::Url::parse(url) else { return (url.to_owned(), NatsAuth::None) };
+    let user = decoded(bare.username());
+    let auth = match bare.password().map(decoded) {
+        Some(password) => NatsAuth::Password(user, password.into()),
+        None if user.is_empty() => return (url.to_owned(), NatsAuth::None),
+        None => NatsAuth::Token(user.into()),
+    };
+    // Both only fail for an address without a host, which has no user either.
+    let _ = (bare.set_username(""), bare.set_password(None));
+    (bare.to_string(), auth)
+}
+
+/// `%40` and the like as the characters that they stand for.
+fn decoded(part: &str) -> String {
+    let one = part.replace('+', "%2B").replace('&', "%26").replace('=', "%3D");
+    url::form_urlencoded::parse(one.as_bytes()).next().map(|(text, _)| text.into_owned()).unwrap_or_default()
+}
+
+fn nats_auth(nats: &Cursor<'_>, signed: &[(String, NatsAuth)], bench: Bench<'_>) -> NatsAuth {
+    let of_urls = sign_in_of(nats, signed, bench);
     bench.together(nats, "user", "password");
     let given: Vec<&str> = ["creds", "nkey", "token", "user"].into_iter().filter(|k| nats.node(k).is_some()).collect();
     if let [first, second, ..] = given.as_slice() {
         let message = format!("{second:?} and {first:?} are two ways to sign in; give one of creds, nkey, token, user");
         bench.report.error(nats.place(second), message);
     }
-    if let Some(file) = bench.beside(nats, "creds") {
+    if let (Some(given), Some(_)) = (given.first(), &of_urls) {
+        let message =
+            format!("{given:?} and the user in nats.url are two ways to sign in; take the user out of the address");
+        bench.report.error(nats.place(given), message);
+    }
+    if let Some(auth) = of_urls {
+        auth
+    } else if let Some(file) = bench.beside(nats, "creds") {
         NatsAuth::Creds(file)
     } else if let Some(seed) = nats.secret("nkey") {
         NatsAuth::Nkey(seed)
@@ -112,11 +143,34 @@ fn nats_auth(nats: &Cursor<'_>, bench: Bench<'_>) -> NatsAuth {
     }
 }
 
+/// How the addresses say to sign in. All must say the same, or nothing.
+fn sign_in_of(nats: &Cursor<'_>, signed: &[(String, NatsAuth)], bench: Bench<'_>) -> Option<NatsAuth> {
+    let mut ways = signed.iter().map(|(_, auth)| auth).filter(|auth| !matches!(auth, NatsAuth::None));
+    let first = ways.next()?;
+    if ways.any(|other| !is_same(first, other)) {
+        let message = "the addresses of nats.url name different users; give one user and password beside them";
+        bench.report.error(nats.place("url"), message);
+    }
+    Some(first.clone())
+}
+
+fn is_same(one: &NatsAuth, other: &NatsAuth) -> bool {
+    match (one, other) {
+        (NatsAuth::Password(a, b), NatsAuth::Password(c, d)) => a == c && b.expose_secret() == d.expose_secret(),
+        (NatsAuth::Token(a), NatsAuth::Token(b)) => a.expose_secret() == b.expose_secret(),
+        (_, _) => false,
+    }
+}
+
 fn store(root: &Cursor<'_>, bench: Bench<'_>) -> Option<StoreSettings> {
     let store = root.inside("store");
     let url = store.text("url")?;
     if !url.starts_with("sqlite:") {
         bench.report.error(store.place("url"), "store.url: Postgres is not supported yet; write sqlite://matins.db");
+    } else if url.contains(":memory:") || url.contains("mode=memory") {
+        let message =
+            "store.url: a database in memory forgets everything at a restart; name a file, as in sqlite://matins.db";
+        bench.report.error(store.place("url"), message);
     }
     let retention = store.inside("retention");
     Some(StoreSettings {

@@ -168,6 +168,13 @@ impl<'a> Checker<'a> {
         self.each(node, name, |entry| {
             if entry.key.trim().is_empty() {
                 self.report.error(entry.at, format!("a name in [{name}] is blank"));
+            } else if let Some(problem) = value::name_problem(&entry.key).filter(|_| name != "calendars") {
+                // Names of receivers and digests become parts of addresses, subjects and files.
+                self.report.value_error(
+                    entry.at,
+                    &entry.key,
+                    format!("{:?} is no name in [{name}]: {problem}", entry.key),
+                );
             }
             self.table(&entry.node, section, &format!("[{name}.{}]", entry.key));
         });
@@ -268,7 +275,7 @@ impl<'a> Checker<'a> {
             self.word(node, text, words, name);
         } else if matches!(form, Form::Zone) {
             self.zone(node, text, value, name);
-        } else if matches!(form, Form::Secret | Form::SecretUrl(_)) {
+        } else if matches!(form, Form::Secret | Form::SecretUrl(_) | Form::Url(_)) {
             value::problem(form, value).into_iter().for_each(|p| self.report.error(node.at, format!("{name}: {p}")));
         } else {
             self.judged(node, &text.written, value::problem(form, value).map(|p| hush(p, text)));
@@ -309,7 +316,10 @@ impl<'a> Checker<'a> {
     }
 
     fn wrong_type(&self, node: &Node, form: &Form, name: &str) {
-        let (shown, noun) = (value::shown(node), node.value.noun());
+        // A value in a place where no text is wanted may be anything, a credential too.
+        let may_be_secret =
+            matches!(form, Form::Secret | Form::SecretUrl(_) | Form::Url(_)) || value::noun(form).contains("table");
+        let (shown, noun) = (if may_be_secret { String::new() } else { value::shown(node) }, node.value.noun());
         let is = if shown.is_empty() { noun.to_owned() } else { format!("{noun} ({shown})") };
         let hint = match (&node.value, form) {
             (Value::Integer(n), Form::Time | Form::Period | Form::TimeOrNever) => {

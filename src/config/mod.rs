@@ -29,6 +29,7 @@ mod tests;
 mod tree;
 mod value;
 
+pub use assemble::apart_from_sign_in;
 pub use duration::parse_duration;
 pub use expand::{ExpandError, Lookup, expand};
 pub use json_schema::json_schema;

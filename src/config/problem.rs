@@ -3,6 +3,7 @@
 
 use regex::Regex;
 use std::fmt;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 /// One thing that is wrong, or that is worth a warning, at one place of one file.
@@ -98,21 +99,122 @@ impl Snippet {
     }
 }
 
-/// A value that may be a credential written straight into the file, after a key that sounds like one. `${NAME}` is shown.
-static SECRET: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let keys = r"(?:[a-z_]*(?:pass|pas+w|token|secret|nkey|hash|webhook|ping_url|hook_url|api_key)[a-z_]*)";
-    Regex::new(&format!(r#"(?i)\b{keys}"?\s*=\s*["']+([^"'$][^"']*)"#)).ok()
+/// A key and the `=` behind it.
+static KEY: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"([A-Za-z0-9_-]+)["']?\s*=\s*"#).ok());
+/// Names of keys whose values may be credentials; those of addresses end with `url`.
+static SECRET: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new("(?i)pass|pas+w|pwd|token|secret|nkey|creds|hash|webhook|api_?key|urls?$").ok());
+/// What stands before the `@` of an address, well written or not, its query, and the path of one that may be a webhook.
+static ADDRESS: LazyLock<[Option<Regex>; 3]> = LazyLock::new(|| {
+    let user = r#":/+\s?([^"'\s]+)@"#;
+    let query = r#":/[^"'\s?]*\?([^"'\s]+)"#;
+    let path = r#"(?i)https?:/+[^"'\s/?]+/([^"'\s]+)"#;
+    [user, query, path].map(|pattern| Regex::new(pattern).ok())
 });
+/// Nothing but names of the environment, which is no secret.
+static NAMES: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^(?:\$\{[A-Za-z_][A-Za-z0-9_]*\})+$").ok());
+
+/// A text without user, password, path and query of the addresses in it.
+pub(super) fn hide_addresses(text: &str) -> String {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for pattern in ADDRESS.iter().flatten() {
+        found.extend(pattern.captures_iter(text).filter_map(|c| c.get(1)).map(|m| m.range()));
+    }
+    let found = apart(found);
+    let (mut out, mut rest) = (String::with_capacity(text.len()), 0);
+    for secret in found {
+        out.push_str(&text[rest..secret.start]);
+        out.push('…');
+        rest = secret.end;
+    }
+    out + &text[rest..]
+}
+
+/// Ranges in order, overlapping ones as one.
+fn apart(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    ranges.sort_by_key(|r| (r.start, r.end));
+    let mut apart: Vec<Range<usize>> = Vec::new();
+    for range in ranges {
+        match apart.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => apart.push(range),
+        }
+    }
+    apart
+}
+
+/// What of a line must not be shown.
+fn secrets(line: &str) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for key in KEY.iter().flat_map(|r| r.captures_iter(line)) {
+        let (Some(whole), Some(name)) = (key.get(0), key.get(1)) else { continue };
+        if SECRET.as_ref().is_none_or(|r| r.is_match(name.as_str())) {
+            found.extend(values(line, whole.end()));
+        }
+    }
+    for pattern in ADDRESS.iter().flatten() {
+        let places = pattern.captures_iter(line).filter_map(|c| c.get(1)).map(|m| m.range());
+        found.extend(places.filter(|place| !is_of_environment(&line[place.clone()])));
+    }
+    apart(found)
+}
+
+/// The insides of the value that begins at `from`: of a string, of each string of a list, or what stands without quotes.
+fn values(line: &str, from: usize) -> Vec<Range<usize>> {
+    let rest = &line[from..];
+    let list = rest.starts_with('[') && !rest[1..].trim_start().starts_with('{');
+    let mut found = Vec::new();
+    let mut at = from + usize::from(list);
+    loop {
+        at += line[at..].len() - line[at..].trim_start_matches([' ', '\t', ',']).len();
+        let value = value_at(line, at);
+        if value.is_empty() && !line[at..].starts_with(['"', '\'']) {
+            return found;
+        }
+        at = value.end + line[value.end..].chars().take_while(|c| matches!(c, '"' | '\'')).count();
+        if !value.is_empty() && !is_of_environment(&line[value.clone()]) {
+            found.push(value);
+        }
+        if !list {
+            return found;
+        }
+    }
+}
+
+fn value_at(line: &str, at: usize) -> Range<usize> {
+    let text = &line[at..];
+    let Some(quote) = text.chars().next().filter(|c| matches!(c, '"' | '\'')) else {
+        let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | '#' | '}' | ']' | '{' | '[');
+        return at..at + text.find(is_end).unwrap_or(text.len());
+    };
+    let start = at + text.len() - text.trim_start_matches(quote).len();
+    let (mut escaped, inside) = (false, &line[start..]);
+    if text.starts_with("\"\"") && !text.starts_with("\"\"\"") || text.starts_with("''") && !text.starts_with("'''") {
+        return at + 1..at + 1;
+    }
+    for (n, c) in inside.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quote == '"' => escaped = true,
+            _ if c == quote => return start..start + n,
+            _ => {}
+        }
+    }
+    start..line.len()
+}
+
+fn is_of_environment(value: &str) -> bool {
+    NAMES.as_ref().is_some_and(|names| names.is_match(value))
+}
 
 fn hide_secrets(line: &str, start: usize, width: usize) -> (String, usize, usize) {
     let (mut text, mut from, mut until) = (String::new(), start, start + width);
     let mut rest = 0;
-    let found = SECRET.iter().flat_map(|r| r.captures_iter(line)).filter_map(|c| c.get(1));
-    for secret in found {
-        text.push_str(&line[rest..secret.start()]);
+    for secret in secrets(line) {
+        text.push_str(&line[rest..secret.start]);
         text.push('…');
-        rest = secret.end();
-        let (at, end) = (line[..secret.start()].chars().count(), line[..secret.end()].chars().count());
+        rest = secret.end;
+        let (at, end) = (line[..secret.start].chars().count(), line[..secret.end].chars().count());
         let shorter = end - at - 1;
         from = moved(from, start, end, at, shorter);
         until = moved(until, start + width, end, at, shorter);
@@ -176,6 +278,28 @@ mod tests {
         assert_eq!(&snippet.text.chars().skip(snippet.indent).take(snippet.width).collect::<String>(), "\"nonne\"");
         assert_eq!(Snippet::new(r#"pasword = "x1""#, 0, 7).text, r#"pasword = "…""#);
         assert_eq!(Snippet::new(r#"password = "${PW}""#, 0, 8).text, r#"password = "${PW}""#);
+    }
+
+    #[test]
+    fn no_value_of_a_secret_key_and_no_sign_in_of_an_address_is_shown() {
+        for (line, shown) in [
+            (r#"url = "htp://a:S3@h/p?key=S3""#, r#"url = "…""#),
+            (r#"url = ["nats://u:S3@h", "${X}", 'S3'] # two"#, r#"url = ["…", "${X}", '…'] # two"#),
+            (r#"password = "${X_S3""#, r#"password = "…""#),
+            (r#"hash = "$argon2id$S3""#, r#"hash = "…""#),
+            (r#"password = "S3"#, r#"password = "…"#),
+            (r#"token = "a\"S3", role = "read""#, r#"token = "…", role = "read""#),
+            ("password = 12345", "password = …"),
+            (r#"ping_url = '''S3'''"#, r#"ping_url = '''…'''"#),
+            (r#"password = """#, r#"password = """#),
+            (r#"tokens = [{ name = "ci", token = "S3" }]"#, r#"tokens = [{ name = "ci", token = "…" }]"#),
+            (r#"  "nats:/ user:S3@h","#, r#"  "nats:/ …@h","#),
+            (r#"page = ["https://h/x?S3"]"#, r#"page = ["https://h/…"]"#),
+            (r#"from = "Matins <m@example.com>""#, r#"from = "Matins <m@example.com>""#),
+        ] {
+            assert_eq!(Snippet::new(line, 0, 1).text, shown);
+        }
+        assert_eq!(hide_addresses("no https://a:S3@h/x?k=S3 here"), "no https://…@h/… here");
     }
 
     #[test]

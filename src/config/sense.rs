@@ -154,8 +154,17 @@ impl Sense<'_> {
                 let at = cursors.last().map_or(self.root.at, |c| c.place("match"));
                 self.report.error(at, format!("no catch-all: the last route matches only some events; {LAST_ROUTE}"));
             }
+            Some(last) if !last.page.iter().chain(last.digest.values().flatten()).any(|name| self.is_fixed(name)) => {
+                let at = cursors.last().map_or(self.root.at, |c| c.place("name"));
+                let message = format!(
+                    "route {:?} is the last one and reaches nobody for sure: workflows may have no owner; give it a digest or page receiver that is not to = \"owner\"",
+                    last.name.as_str()
+                );
+                self.report.error(at, message);
+            }
             Some(_) => {}
         }
+        self.escalations();
         for (n, (route, cursor)) in routes.iter().zip(&cursors).enumerate() {
             let earlier = routes[..n].iter().find(|e| !e.continues && swallows(&e.matcher, &route.matcher));
             if let Some(earlier) = earlier {
@@ -167,6 +176,30 @@ impl Sense<'_> {
                     earlier.name.as_str()
                 );
                 self.report.error(cursor.place("name"), message);
+            }
+        }
+    }
+
+    /// A receiver that could not be read was reported; it is not reported twice.
+    fn is_fixed(&self, name: &ReceiverName) -> bool {
+        self.config.receivers.get(name).is_none_or(|receiver| !receiver.kind.is_owner())
+    }
+
+    /// Refuses escalations to owners when there are none.
+    fn escalations(&self) {
+        if self.config.workflows.iter().any(|workflow| workflow.owner.is_some()) {
+            return;
+        }
+        for (route, cursor) in self.config.routes.iter().zip(self.root.tables("routes")) {
+            let names = route.escalate.iter().flat_map(|step| &step.to);
+            let is_owner = |name: &&ReceiverName| self.config.receivers.get(*name).is_some_and(|r| r.kind.is_owner());
+            if let Some(name) = names.into_iter().find(is_owner) {
+                let message = format!(
+                    "route {:?} escalates to receiver {:?}, which writes to owners, and no workflow has one",
+                    route.name.as_str(),
+                    name.as_str()
+                );
+                self.report.error(cursor.place("escalate"), message);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The files that a config was read from, and places in them. Problems are filed here, so that every file of this room
 //! can report one without stopping.
 
-use super::problem::{Problem, Snippet, nearest};
+use super::problem::{Problem, Snippet, hide_addresses, nearest};
 use std::cell::RefCell;
 use std::path::PathBuf;
 
@@ -52,7 +52,7 @@ impl Report {
 
     /// Files an error about a value that is safe to show.
     pub(super) fn value_error(&self, at: Place, value: &str, message: impl Into<String>) {
-        let problem = Problem { value: Some(value.to_owned()), ..self.problem(at, message.into()) };
+        let problem = Problem { value: Some(hide_addresses(value)), ..self.problem(at, message.into()) };
         self.problems.borrow_mut().push(problem);
     }
 
@@ -65,7 +65,7 @@ impl Report {
         known: impl IntoIterator<Item = &'k str>,
     ) {
         let near = nearest(name, known);
-        let problem = Problem { value: Some(name.to_owned()), near, ..self.problem(at, message.into()) };
+        let problem = Problem { value: Some(hide_addresses(name)), near, ..self.problem(at, message.into()) };
         self.problems.borrow_mut().push(problem);
     }
 
@@ -102,6 +102,7 @@ impl Report {
     }
 
     fn problem(&self, at: Place, message: String) -> Problem {
+        let message = hide_addresses(&message);
         let Some(source) = self.sources.get(at.file) else {
             return Problem::of_file("config", message);
         };

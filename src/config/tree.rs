@@ -170,7 +170,8 @@ impl Reader<'_> {
     }
 
     fn text(&self, at: Place, written: &str) -> Text {
-        let value = expand(written, self.lookup).map_err(|e| self.report.value_error(at, written, e.to_string()));
+        // What it belongs to is not known here: it may be a secret.
+        let value = expand(written, self.lookup).map_err(|e| self.report.error(at, e.to_string()));
         Text { written: written.to_owned(), value: value.ok() }
     }
 }

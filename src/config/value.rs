@@ -192,6 +192,13 @@ fn url_problem(text: &str, schemes: &[&str]) -> Option<String> {
     }
 }
 
+/// What is wrong with the name of a receiver or a digest; none when nothing is.
+pub(super) fn name_problem(name: &str) -> Option<String> {
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'));
+    let wrong = !plain || name.starts_with('.') || name.contains("..");
+    wrong.then(|| "it takes letters, digits, _ - and single dots, and does not begin with a dot".to_owned())
+}
+
 fn cron_problem(text: &str) -> Option<String> {
     Schedule::parse(text).err().map(|e| format!("no cron line: {e}"))
 }
@@ -208,7 +215,9 @@ fn subject_problem(text: &str, wildcards: bool) -> Option<String> {
         .iter()
         .enumerate()
         .any(|(n, t)| (t.contains('>') && (*t != ">" || n + 1 < tokens.len())) || (t.contains('*') && *t != "*"));
-    if blank {
+    if wildcards && (tokens == [">"] || tokens == ["*", ">"]) {
+        Some("this takes every subject of the server, its own too; begin with a word, as in failures.>".to_owned())
+    } else if blank {
         Some("a subject is words with dots between, without spaces".to_owned())
     } else if wild && !wildcards {
         Some("this subject is published on: it takes no wildcard".to_owned())
@@ -244,7 +253,7 @@ mod tests {
         for text in ["failures.>", "a.*.b", "extra"] {
             assert_eq!(problem(&wild, text), None, "{text}");
         }
-        for text in ["", "a..b", "a.>.b", "a*", "a b", ">x"] {
+        for text in ["", "a..b", "a.>.b", "a*", "a b", ">x", ">", "*.>"] {
             assert!(problem(&wild, text).is_some(), "{text}");
         }
         assert!(problem(&Form::Subject { wildcards: false }, "a.>").is_some());

@@ -2,7 +2,7 @@
 //! the receiver. Whether anything follows is `outbox::policy`'s to say.
 
 use super::attempt::{self, Shared, target};
-use super::{DeliveryNews, DeliverySettings, DeliveryTrouble};
+use super::{DeliveryNews, DeliverySettings, DeliveryTrouble, Receiver};
 use crate::name::ReceiverName;
 use crate::outbox::policy::PROBE_AFTER;
 use crate::outbox::queue::standing::{self, BrokenTransition, Standing, Target};
@@ -58,14 +58,21 @@ impl Aftermath<'_> {
     /// waits for the next probe.
     pub(super) async fn divert(&self, entry: &Entry, standing: &Standing) -> Result<(), StoreError> {
         let why = standing.reason.clone().unwrap_or_default();
-        let settlement = if self.fallback(entry).is_some() {
+        let settlement = if !self.is_known(entry) {
+            attempt::unknown_receiver()
+        } else if self.fallback(entry).is_some() {
             Settlement::Dead { reason: DeadReason::ReceiverBroken, why }
         } else {
             Settlement::Retry { due_at: standing.probe_at.unwrap_or(self.now + PROBE_AFTER), why }
         };
         let mut tx = self.shared.store.begin().await?;
         if queue::settle_unclaimed(&mut tx, entry.id, &settlement, self.now).await? == SettleOutcome::Settled {
-            self.tell_fallback(&mut tx, entry, &settlement).await?;
+            let heirs = self.tell_fallback(&mut tx, entry, &settlement).await?;
+            if let Settlement::Dead { reason: DeadReason::UnknownReceiver, why } = &settlement {
+                let target = target(&entry.new.receiver, entry.new.address.as_deref());
+                let what = DeliveryTrouble::UnknownReceiver;
+                self.tell_refusal(&mut tx, entry, &target, what, why, heirs).await?;
+            }
         }
         tx.commit().await.map_err(StoreError::from)
     }
@@ -111,12 +118,12 @@ impl Aftermath<'_> {
         entry: &Entry,
         settlement: &Settlement,
     ) -> Result<Option<(Target, Option<Standing>)>, StoreError> {
-        self.tell_fallback(tx, entry, settlement).await?;
+        let heirs = self.tell_fallback(tx, entry, settlement).await?;
         let target = target(&entry.new.receiver, entry.new.address.as_deref());
         match settlement {
             Settlement::Sent { note } => {
                 if let Some(why) = note {
-                    self.tell_refusal(tx, entry, &target, DeliveryTrouble::MessageRefused, why).await?;
+                    self.tell_refusal(tx, entry, &target, DeliveryTrouble::MessageRefused, why, heirs).await?;
                 }
                 if self.shared.standing(&target) == Standing::default() {
                     return Ok(None);
@@ -139,7 +146,7 @@ impl Aftermath<'_> {
                     DeadReason::GaveUp => DeliveryTrouble::GaveUp,
                     DeadReason::Refused | DeadReason::ReceiverBroken => DeliveryTrouble::MessageRefused,
                 };
-                self.tell_refusal(tx, entry, &target, what, why).await?;
+                self.tell_refusal(tx, entry, &target, what, why, heirs).await?;
                 Ok(None)
             }
             Settlement::RetryPlain { .. } | Settlement::Repeat { .. } | Settlement::Unsure { .. } => Ok(None),
@@ -162,7 +169,7 @@ impl Aftermath<'_> {
         let probe_at = self.now + PROBE_AFTER;
         let transition = standing::mark_broken(tx, &target, why, self.now, probe_at).await?;
         if transition == BrokenTransition::Broke {
-            self.tell_operator(tx, entry, DeliveryTrouble::ReceiverBroken, why).await?;
+            self.tell_operator(tx, entry, DeliveryTrouble::ReceiverBroken, why, Vec::new()).await?;
         }
         let known = self.shared.standing(&target);
         let standing = Standing {
@@ -181,20 +188,68 @@ impl Aftermath<'_> {
         target: &Target,
         what: DeliveryTrouble,
         why: &str,
+        heirs: Vec<ReceiverName>,
     ) -> Result<(), StoreError> {
         match standing::note_refusal(tx, target, self.now).await? {
-            BrokenTransition::Broke => self.tell_operator(tx, entry, what, why).await,
+            BrokenTransition::Broke => self.tell_operator(tx, entry, what, why, heirs).await,
             BrokenTransition::StillBroken => Ok(()),
         }
     }
 
-    async fn tell_fallback(&self, tx: &mut WriteTx, entry: &Entry, settlement: &Settlement) -> Result<(), StoreError> {
-        if settlement.wants_fallback(entry.new.kind)
-            && let Some(copy) = self.fallback(entry)
-        {
+    /// Tells who stands in for the receiver. Answers who does for one that config no longer knows.
+    async fn tell_fallback(
+        &self,
+        tx: &mut WriteTx,
+        entry: &Entry,
+        settlement: &Settlement,
+    ) -> Result<Vec<ReceiverName>, StoreError> {
+        if !settlement.wants_fallback(entry.new.kind) {
+            return Ok(Vec::new());
+        }
+        if is_of_incident(entry.new.kind) && !self.is_known(entry) {
+            return self.tell_heirs(tx, entry).await;
+        }
+        if let Some(copy) = self.fallback(entry) {
             queue::stand_in(tx, entry.id, &copy).await?;
         }
-        Ok(())
+        Ok(Vec::new())
+    }
+
+    fn is_known(&self, entry: &Entry) -> bool {
+        self.settings.receivers.contains_key(&entry.new.receiver)
+    }
+
+    /// Copies an urgent message, whose receiver and so its fallback are gone from config, to everybody whom routes page
+    /// now; when they page nobody, to the operator. A renamed receiver is among them.
+    async fn tell_heirs(&self, tx: &mut WriteTx, entry: &Entry) -> Result<Vec<ReceiverName>, StoreError> {
+        let copies = |names: &[ReceiverName]| -> Vec<NewEntry> {
+            let receivers = names.iter().filter_map(|name| self.settings.receivers.get(name));
+            receivers.filter_map(|receiver| self.copy(entry, receiver)).collect()
+        };
+        let mut heirs = copies(&self.settings.pages);
+        if heirs.is_empty() {
+            heirs = copies(&self.settings.operator);
+            heirs.truncate(1);
+        }
+        let mut told = Vec::new();
+        for copy in heirs {
+            // The first one is linked to the original, which thereby is copied once only.
+            let id = if told.is_empty() {
+                queue::stand_in(tx, entry.id, &copy).await?
+            } else {
+                Some(queue::enqueue(tx, &copy).await?)
+            };
+            told.extend(id.map(|_| copy.receiver));
+        }
+        if told.is_empty() {
+            let receiver = entry.new.receiver.as_str();
+            tracing::warn!(
+                receiver,
+                number = entry.new.number,
+                "nobody new is told of a message for an unknown receiver"
+            );
+        }
+        Ok(told)
     }
 
     /// The copy of an entry for the fallback of its receiver.
@@ -208,13 +263,21 @@ impl Aftermath<'_> {
             no_way("config does not know it");
             return None;
         };
+        let copy = self.copy(entry, receiver);
+        if copy.is_none() {
+            no_way("it writes to owners, and this message has none");
+        }
+        copy
+    }
+
+    /// The same message for another receiver; none for one that writes to owners when the message has none.
+    fn copy(&self, entry: &Entry, receiver: &Receiver) -> Option<NewEntry> {
         let address = entry.new.address.clone().filter(|_| receiver.kind.is_owner());
         if receiver.kind.is_owner() && address.is_none() {
-            no_way("it writes to owners, and this message has none");
             return None;
         }
         Some(NewEntry {
-            receiver: name.clone(),
+            receiver: receiver.name.clone(),
             address,
             content: self.shared.render.copy(entry, receiver),
             fallback_of: Some(entry.id),
@@ -238,6 +301,7 @@ impl Aftermath<'_> {
         entry: &Entry,
         what: DeliveryTrouble,
         why: &str,
+        heirs: Vec<ReceiverName>,
     ) -> Result<(), StoreError> {
         let works = |name: &&ReceiverName| {
             **name != entry.new.receiver && !self.shared.standing(&target(name, None)).is_broken(self.now)
@@ -249,12 +313,13 @@ impl Aftermath<'_> {
             tracing::error!(receiver = entry.new.receiver.as_str(), why, "no receiver is left to tell the operator by");
             return Ok(());
         };
+        let own = self.settings.receivers.get(&entry.new.receiver);
         let news = DeliveryNews {
             what,
             receiver: entry.new.receiver.clone(),
             address: entry.new.address.clone(),
             reason: why.to_owned(),
-            fallback: self.settings.receivers.get(&entry.new.receiver).and_then(|r| r.fallback.clone()),
+            instead: if heirs.is_empty() { own.and_then(|r| r.fallback.clone()).into_iter().collect() } else { heirs },
             at: self.now,
         };
         let number = queue::next_numbers(tx, 1).await?;
@@ -275,5 +340,13 @@ impl Aftermath<'_> {
             created_at: self.now,
         };
         queue::enqueue(tx, &message).await.map(drop)
+    }
+}
+
+/// Messages that somebody who is paged waits for.
+fn is_of_incident(kind: MessageKind) -> bool {
+    match kind {
+        MessageKind::Page | MessageKind::Escalation | MessageKind::Reminder | MessageKind::Resolved => true,
+        MessageKind::Digest | MessageKind::Operator | MessageKind::Test => false,
     }
 }

@@ -89,7 +89,7 @@ pub(super) async fn attempt(shared: Arc<Shared>, settings: Arc<DeliverySettings>
     let receiver = settings.receivers.get(&entry.new.receiver);
     let tried = match receiver {
         Some(receiver) => send(&shared, &settings, receiver, &claimed).await,
-        None => Tried::one(Outcome::Permanent { why: "config no longer knows this receiver".to_owned(), broken: true }),
+        None => Tried::one(Outcome::Permanent { why: UNKNOWN.to_owned(), broken: true }),
     };
     let now = clock::now();
     let hold_for = match &tried.outcome {
@@ -112,10 +112,16 @@ pub(super) fn report(shared: &Shared, entry: &Entry, settlement: &Settlement, no
     (shared.observe)(&Report { entry, outcome: settlement.as_str(), latency });
 }
 
+const UNKNOWN: &str = "config no longer knows this receiver";
+
+/// What becomes of an entry whose receiver is gone from config.
+pub(super) fn unknown_receiver() -> Settlement {
+    Settlement::Dead { reason: DeadReason::UnknownReceiver, why: UNKNOWN.to_owned() }
+}
+
 fn decide(entry: &Entry, receiver: Option<&Receiver>, tried: &Tried, now: DateTime<Utc>) -> Settlement {
     let Some(receiver) = receiver else {
-        let why = "config no longer knows this receiver".to_owned();
-        return Settlement::Dead { reason: DeadReason::UnknownReceiver, why };
+        return unknown_receiver();
     };
     let facts = Facts {
         kind: entry.new.kind,

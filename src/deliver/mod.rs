@@ -44,13 +44,26 @@ pub struct DeliverySettings {
     pub receivers: BTreeMap<ReceiverName, Receiver>,
     /// Whom to tell about Matins itself, in order of trial.
     pub operator: Vec<ReceiverName>,
+    /// Whom routes page, each once: they get the pages, and what follows them, of a receiver that config no longer knows.
+    pub pages: Vec<ReceiverName>,
     /// The mail server.
     pub smtp: Option<SmtpSettings>,
 }
 
 impl From<&Config> for DeliverySettings {
     fn from(config: &Config) -> Self {
-        Self { receivers: config.receivers.clone(), operator: config.operator.clone(), smtp: config.smtp.clone() }
+        let mut pages: Vec<ReceiverName> = Vec::new();
+        for name in config.routes.iter().flat_map(|route| &route.page) {
+            if !pages.contains(name) {
+                pages.push(name.clone());
+            }
+        }
+        Self {
+            receivers: config.receivers.clone(),
+            operator: config.operator.clone(),
+            pages,
+            smtp: config.smtp.clone(),
+        }
     }
 }
 
@@ -65,8 +78,8 @@ pub struct DeliveryNews {
     pub address: Option<String>,
     /// What it said; free of secrets.
     pub reason: String,
-    /// Who is told instead.
-    pub fallback: Option<ReceiverName>,
+    /// Who is told instead; empty when nobody is.
+    pub instead: Vec<ReceiverName>,
     /// When it was noticed.
     pub at: DateTime<Utc>,
 }

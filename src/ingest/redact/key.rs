@@ -59,6 +59,16 @@ const TAILS: [&str; 14] = [
     "base64",
 ];
 
+/// Nouns that make a secret of a name wherever they stand in it: `x_password_y`.
+const ANYWHERE: [&str; 4] = ["password", "passwd", "passphrase", "secret"];
+
+/// What is said of a secret and is none, as the last word of a name.
+const ABOUT: [&str; 24] = [
+    "policy", "name", "names", "count", "length", "required", "reset", "changed", "expired", "expires", "expiry", "at",
+    "age", "rotation", "version", "type", "error", "attempts", "field", "manager", "strength", "status", "enabled",
+    "set",
+];
+
 /// Names whose values are ids and instants.
 const IDENTITIES: [&str; 8] =
     ["id", "run_id", "occurred_at", "received_at", "timestamp", "epoch", "redriven_from", "dead_letter_id"];
@@ -135,6 +145,10 @@ fn judge(words: &[String]) -> Secrecy {
     if NOUNS.iter().any(|noun| last.ends_with(noun)) || WORDS.contains(&last) {
         return Secrecy::Secret;
     }
+    let is_anywhere = |word: &String| ANYWHERE.iter().any(|noun| word.ends_with(noun));
+    if head.iter().any(is_anywhere) && !ABOUT.contains(&last) {
+        return Secrecy::Secret;
+    }
     let is_key_of = |word: &str| KEYS.contains(&word);
     let is_key = match last {
         "key" | "keys" => head.last().is_some_and(|w| is_key_of(w)),
@@ -201,6 +215,9 @@ mod tests {
             "id_token",
             "api key",
             "api.key",
+            "x_password_y",
+            "db-secret-prod",
+            "userPasswordBackup",
         ] {
             assert_eq!(names.secrecy(name), Secrecy::Secret, "{name}");
         }
@@ -216,6 +233,8 @@ mod tests {
             "cookie_policy",
             "password_policy",
             "secret_name",
+            "password_changed_at",
+            "secretary_desk",
             "author",
             "authenticated",
             "key",

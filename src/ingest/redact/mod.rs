@@ -71,6 +71,11 @@ impl Redactor {
         self.redacted_text(&id, Cards::Kept).unwrap_or(id)
     }
 
+    /// A text with every secret hidden.
+    pub fn redact_text(&self, text: &str) -> String {
+        self.redacted_text(text, Cards::Hidden).unwrap_or_else(|| text.to_owned())
+    }
+
     /// Keyed hash of a whole message: unlike a plain one it can't be used to try out what was hidden in it.
     pub fn content_hash(&self, payload: &[u8]) -> u64 {
         let tag = hmac::sign(&self.key, payload);

@@ -83,6 +83,18 @@ fn secrets_in_text_are_found_by_what_is_around_them() {
         ("token: 8f3a-1bb2 used", "token: # used"),
         ("jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln, done", "jwt #, done"),
         ("4111 1111 1111 1111", "#"),
+        ("ran psql --password hunter2 --host db", "ran psql --password # --host db"),
+        ("ran x --password=hunter2 --db-password 'two words'", "ran x --password=# --db-password '#'"),
+        ("ALTER ROLE u PASSWORD 'hunter' VALID", "ALTER ROLE u PASSWORD '#' VALID"),
+        ("u PASSWORD hunter2 VALID", "u PASSWORD # VALID"),
+        (
+            "key -----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc=\n-----END RSA PRIVATE KEY----- end",
+            "key -----BEGIN RSA PRIVATE KEY-----#-----END RSA PRIVATE KEY----- end",
+        ),
+        ("-----BEGIN PRIVATE KEY-----\nMIIE cut off", "-----BEGIN PRIVATE KEY-----#"),
+        ("with sk_live_51HqLyjWDarjtT1 and xoxb-1234-5678-abc.", "with # and #."),
+        ("sk-proj-abcdefghijklmnop1234, ghp_0123456789abcdefABCD", "#, #"),
+        ("x_password_y=hunter2 n=1", "x_password_y=# n=1"),
     ] {
         assert_eq!(shape(message), expected, "{}", text(message));
     }
@@ -108,6 +120,10 @@ fn sentences_about_secrets_stay() {
         "order 1796112000000 of 2026-11-30T08:00:00.123456789Z",
         "Cookie",
         "password=",
+        "use --password --host db",
+        "PASSWORD IS WRONG",
+        "-----BEGIN CERTIFICATE----- MIIE",
+        "task-risk_live_ sk-learn-and-some-more-words disk-0123456789abcdef01234567",
     ] {
         assert_eq!(text(message), message);
     }
@@ -154,6 +170,15 @@ fn a_hostile_megabyte_takes_no_more_than_a_pass() {
         "4111111111111111 ",
         "token='",
         "b@:/",
+        "--password ",
+        "--a",
+        "-----BEGIN ",
+        "-----BEGIN PRIVATE KEY-----",
+        "PASSWORD ",
+        "PASSWORD '",
+        "sk-",
+        "sk-a ",
+        "xoxb-1",
     ] {
         let hostile = unit.repeat(1024 * 1024 / unit.len());
         let began = crate::clock::instant();

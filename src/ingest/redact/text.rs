@@ -44,6 +44,18 @@ impl Triggers {
             "jwt",
             "sig=",
             "signature=",
+            "xapp-",
+            "xox",
+            "sk_",
+            "sk-",
+            "rk_",
+            "ghp_",
+            "gho_",
+            "ghu_",
+            "ghs_",
+            "ghr_",
+            "github_pat_",
+            "glpat-",
         ];
         Self { words: AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok(), always: !extra.is_empty() }
     }
@@ -73,6 +85,9 @@ pub fn find_secrets(text: &str, names: &KeyNames, spans: &mut Vec<Range<usize>>)
             b'=' | b':' => assigned(text, at, names),
             b'b' | b'B' => scheme_token(text, at),
             b'e' => web_token(text, at),
+            b'-' => private_key(text, at).or_else(|| option(text, at, names)),
+            b'P' => sql_password(text, at),
+            b's' | b'r' | b'g' | b'x' => issued_token(text, at),
             _ => None,
         };
         if let Some(span) = found.filter(|span| !span.is_empty()) {
@@ -258,6 +273,81 @@ fn scheme_token(text: &str, at: usize) -> Option<Range<usize>> {
     let token = text.get(start..start + end)?.trim_end_matches('.');
     let fits = if is_basic { is_user_and_password(token) } else { is_token(token) };
     (encoded > 0 && fits).then(|| start..start + token.len())
+}
+
+/// Longest name of an option, and longest kind of a key, that is looked at, in bytes.
+const NAME_MAX: usize = 64;
+
+/// The next `NAME_MAX` bytes, or a little less.
+fn near(text: &str) -> &str {
+    &text[..text.floor_char_boundary(NAME_MAX)]
+}
+
+/// The body of a private key in PEM; one that has no end goes on to the end of the text.
+fn private_key(text: &str, at: usize) -> Option<Range<usize>> {
+    const KEY: &str = "PRIVATE KEY-----";
+    let kind = text[at..].strip_prefix("-----BEGIN ")?;
+    let start = text.len() - kind.len() + near(kind).find(KEY)? + KEY.len();
+    let length = text[start..].find("-----END").unwrap_or(text.len() - start);
+    Some(start..start + length)
+}
+
+/// The word behind `--password`; what stands behind `--password=` is found by its sign.
+fn option(text: &str, at: usize, names: &KeyNames) -> Option<Range<usize>> {
+    let is_start =
+        text[..at].chars().next_back().is_none_or(|c| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '('));
+    let name = near(text[at..].strip_prefix("--")?);
+    let name = &name[..name.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_')))?];
+    let end = at + 2 + name.len();
+    if !is_start || !text[end..].starts_with(' ') || names.secrecy(name) != Secrecy::Secret {
+        return None;
+    }
+    let value = value_after(text, end, false);
+    (!text[value.clone()].starts_with('-')).then_some(value)
+}
+
+/// The password of SQL's `PASSWORD 'x'`; without quotes only what looks like one.
+fn sql_password(text: &str, at: usize) -> Option<Range<usize>> {
+    let rest = text[at..].strip_prefix("PASSWORD ")?;
+    let is_inside = text[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-'));
+    let value = value_after(text, at + "PASSWORD".len(), false);
+    let is_quoted = rest.trim_start_matches([' ', '\t']).starts_with(['"', '\'']);
+    (!is_inside && (is_quoted || is_token(&text[value.clone()]))).then_some(value)
+}
+
+/// How tokens of well-known services begin, and the fewest characters that follow.
+const ISSUED: [(&str, usize); 17] = [
+    ("sk_live_", 8),
+    ("sk_test_", 8),
+    ("rk_live_", 8),
+    ("rk_test_", 8),
+    ("sk-", 20),
+    ("ghp_", 16),
+    ("gho_", 16),
+    ("ghu_", 16),
+    ("ghs_", 16),
+    ("ghr_", 16),
+    ("github_pat_", 16),
+    ("glpat-", 16),
+    ("xoxb-", 8),
+    ("xoxp-", 8),
+    ("xoxa-", 8),
+    ("xoxs-", 8),
+    ("xapp-", 8),
+];
+
+/// A token that its own beginning gives away. Looks at each word once: only its start counts.
+fn issued_token(text: &str, at: usize) -> Option<Range<usize>> {
+    let (head, least) = ISSUED.iter().find(|(head, _)| text[at..].starts_with(head))?;
+    let bytes = text.as_bytes();
+    let is_inside = at.checked_sub(1).is_some_and(|n| bytes[n].is_ascii_alphanumeric() || b"_-".contains(&bytes[n]));
+    if is_inside {
+        return None;
+    }
+    let fits = |b: &&u8| b.is_ascii_alphanumeric() || b"_-".contains(b);
+    let length = bytes[at..].iter().take_while(fits).count();
+    let body = &text[at + head.len()..at + length];
+    (body.len() >= *least && body.bytes().any(|b| b.is_ascii_digit())).then(|| at..at + length)
 }
 
 /// Whether a word after `Basic` is the base64 of `user:password`.
