@@ -247,10 +247,16 @@ fn cookies(text: &str, start: usize) -> Range<usize> {
     start..start + pairs[..stop].trim_end().len()
 }
 
+/// Whether a word goes on at `at`. What was hidden just before counts as its beginning, so that a second pass sees the
+/// same words as the first.
+fn is_inside(text: &str, at: usize, further: &[char]) -> bool {
+    text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '›' || further.contains(&c))
+}
+
 /// The token behind `Bearer ` or `Basic `.
 fn scheme_token(text: &str, at: usize) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
-    let is_inside = at.checked_sub(1).is_some_and(|n| bytes[n].is_ascii_alphanumeric());
+    let is_inside = is_inside(text, at, &[]);
     let word = |name: &str| bytes.get(at..at + name.len()).is_some_and(|w| w.eq_ignore_ascii_case(name.as_bytes()));
     let length = if is_inside {
         return None;
@@ -309,7 +315,7 @@ fn option(text: &str, at: usize, names: &KeyNames) -> Option<Range<usize>> {
 /// The password of SQL's `PASSWORD 'x'`; without quotes only what looks like one.
 fn sql_password(text: &str, at: usize) -> Option<Range<usize>> {
     let rest = text[at..].strip_prefix("PASSWORD ")?;
-    let is_inside = text[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-'));
+    let is_inside = is_inside(text, at, &['_', '-']);
     let value = value_after(text, at + "PASSWORD".len(), false);
     let is_quoted = rest.trim_start_matches([' ', '\t']).starts_with(['"', '\'']);
     (!is_inside && (is_quoted || is_token(&text[value.clone()]))).then_some(value)
@@ -340,7 +346,7 @@ const ISSUED: [(&str, usize); 17] = [
 fn issued_token(text: &str, at: usize) -> Option<Range<usize>> {
     let (head, least) = ISSUED.iter().find(|(head, _)| text[at..].starts_with(head))?;
     let bytes = text.as_bytes();
-    let is_inside = at.checked_sub(1).is_some_and(|n| bytes[n].is_ascii_alphanumeric() || b"_-".contains(&bytes[n]));
+    let is_inside = is_inside(text, at, &['_', '-']);
     if is_inside {
         return None;
     }
@@ -365,7 +371,7 @@ fn is_token(word: &str) -> bool {
 /// A JSON web token: three parts of base64, the first of which begins with `{"`.
 fn web_token(text: &str, at: usize) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
-    let is_inside = at.checked_sub(1).is_some_and(|n| bytes[n].is_ascii_alphanumeric() || b"_-".contains(&bytes[n]));
+    let is_inside = is_inside(text, at, &['_', '-']);
     if is_inside || !text[at..].starts_with("eyJ") {
         return None;
     }
