@@ -286,13 +286,18 @@ fn decode_one(reader: &Reader, message: &Message, incarnation: &str, read_until:
             stream: progress.stream.clone(),
             sequence: sequence.cast_signed(),
             subject: message.subject.to_string(),
-            headers: serde_json::to_string(&headers).unwrap_or_default(),
+            headers: serde_json::to_string(&shown(reader, &headers)).unwrap_or_default(),
             reason: reason.as_str(),
             explanation: reason.to_string(),
             received_at,
             raw: message.payload.to_vec(),
         }),
     }
+}
+
+/// Headers of a quarantined message as they are kept: its bytes stay as they came, because they can't be read.
+fn shown(reader: &Reader, headers: &[(String, String)]) -> Vec<(String, String)> {
+    headers.iter().map(|(name, value)| (name.clone(), reader.redact_header(name, value))).collect()
 }
 
 fn headers(message: &Message) -> Vec<(String, String)> {

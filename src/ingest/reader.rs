@@ -64,6 +64,12 @@ impl Reader {
         Self { redactor: Redactor::new(redact, key), classifier: Classifier::new(classify) }
     }
 
+    /// A header as it may be kept and shown.
+    pub fn redact_header(&self, name: &str, value: &str) -> String {
+        let line = self.redactor.redact_text(&format!("{name}: {value}"));
+        line.split_once(": ").map_or_else(String::new, |(_, value)| value.to_owned())
+    }
+
     /// Reads one message. Never panics, whatever the bytes.
     pub fn read(&self, inbound: Inbound<'_>) -> DecodeOutcome {
         match self.try_read(&inbound) {
