@@ -345,7 +345,7 @@ async fn a_webhook_that_is_gone_uses_the_fallback_and_the_operator_hears_once() 
     assert_eq!(world.slack.messages("/oncall").len(), 1);
     let told = world.slack.messages("/ops");
     assert_eq!(told.len(), 1);
-    assert_eq!(told[0].body["text"], "receiver oncall is broken: HTTP 404 no_service");
+    assert_eq!(told[0].body["text"], "receiver oncall is broken: HTTP 404 no_service; instead: oncall-mail");
     let copy = world.row(row.fallback_id.unwrap()).await;
     assert_eq!((copy.number, copy.fallback_of), (row.number, Some(one)));
 }
@@ -394,8 +394,8 @@ async fn word_to_the_operator_goes_on_to_the_next_receiver_of_the_operator() {
         (subjects.len() == 3).then_some(subjects)
     })
     .await;
-    let broken = |name| format!("receiver {name} is broken: HTTP 404 no_service");
-    assert_eq!(subjects, BTreeSet::from(["declined".to_owned(), broken("ops"), broken("second")]));
+    let broken = |name, instead| format!("receiver {name} is broken: HTTP 404 no_service; instead:{instead}");
+    assert_eq!(subjects, BTreeSet::from(["declined".to_owned(), broken("ops", ""), broken("second", " oncall-mail")]));
 }
 
 #[tokio::test]

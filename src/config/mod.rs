@@ -17,6 +17,7 @@ mod form;
 mod include;
 mod json_schema;
 mod keys;
+mod overlap;
 mod problem;
 mod reader;
 mod rules;

@@ -3,12 +3,13 @@
 
 use super::form::names;
 use super::keys::Defined;
+use super::overlap::{covers, may_fit, overlap, swallows};
 use super::reader::Cursor;
 use super::rules;
 use super::schema::Config;
 use super::source::{Place, Report};
 use super::tree::Node;
-use crate::matcher::{Glob, MatchKey, Matcher};
+use crate::matcher::{Glob, MatchKey};
 use crate::name::ReceiverName;
 use crate::route::Route;
 use crate::symptom::{SymptomKind, SymptomRule};
@@ -47,11 +48,6 @@ pub(super) fn fit(route: &Route, name: &Glob, domain: Domain) -> Fit {
         }
     }
     fit
-}
-
-/// Whether each text that `inner` stands for is one that `outer` stands for. Says no when in doubt.
-pub(super) fn covers(outer: &Glob, inner: &Glob) -> bool {
-    outer == inner || (outer.matches(inner.as_str()) && (inner.is_literal() || !outer.as_str().contains('?')))
 }
 
 /// The routes of a workflow in order, up to the first that takes all the rest.
@@ -107,31 +103,6 @@ fn takes_names_of(config: &Config, route: &Route, workflow: &Workflow) -> bool {
         overlap(glob, &workflow.name) && others.next().is_none_or(|other| covers(&other.name, &workflow.name))
     };
     in_domain && route.matcher.globs(&MatchKey::Workflow).is_some_and(|globs| globs.iter().any(is_taken))
-}
-
-/// Whether some text fits both globs.
-fn overlap(one: &Glob, other: &Glob) -> bool {
-    let (one, other): (Vec<char>, Vec<char>) = (one.as_str().chars().collect(), other.as_str().chars().collect());
-    // `reached[n]`: the first characters of `one` that were read can fit the first `n` of `other`.
-    let mut reached = vec![true];
-    reached.extend(other.iter().scan(true, |all, c| {
-        *all &= *c == '*';
-        Some(*all)
-    }));
-    for a in one {
-        let mut next = vec![a == '*' && reached[0]];
-        for (n, b) in other.iter().enumerate() {
-            let fits = if a == '*' || *b == '*' {
-                // A star fits nothing, or one more character of the other.
-                reached[n + 1] || next[n]
-            } else {
-                reached[n] && (a == *b || a == '?' || *b == '?')
-            };
-            next.push(fits);
-        }
-        reached = next;
-    }
-    reached.last() == Some(&true)
 }
 
 /// A receiver that writes to owners reaches nobody for a workflow without one.
@@ -401,21 +372,3 @@ const LAST_ROUTE: &str =
 /// The page and ticket tiers of the contract.
 const DEFAULT_BURNS: [(&str, &str); 4] =
     [("page_fast", "14.4"), ("page_slow", "6"), ("ticket_fast", "3"), ("ticket_slow", "1")];
-
-/// Whether all that `later` fits, `earlier` fits too. Says no when in doubt.
-fn swallows(earlier: &Matcher, later: &Matcher) -> bool {
-    earlier.keys().all(|(key, outer)| {
-        later.globs(key).is_some_and(|inner| inner.iter().all(|i| outer.iter().any(|o| covers(o, i))))
-    })
-}
-
-/// Whether a matcher can fit events of a workflow.
-fn may_fit(matcher: &Matcher, workflow: &Workflow) -> bool {
-    matcher.keys().all(|(key, globs)| match key {
-        MatchKey::Workflow => {
-            globs.iter().any(|g| g.matches(workflow.name.as_str()) || workflow.name.matches(g.as_str()))
-        }
-        MatchKey::Domain => globs.iter().any(|g| g.matches(workflow.domain.as_str())),
-        MatchKey::Class | MatchKey::Step | MatchKey::Downstream | MatchKey::Label(_) => true,
-    })
-}

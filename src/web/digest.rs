@@ -163,7 +163,7 @@ mod tests {
         let text = "[smtp]\nhost = \"127.0.0.1\"\nfrom = \"m@example.com\"\n\
             [receivers.heads]\nkind = \"email\"\nto = [\"a@example.com\", \"b@example.com\"]\n\
             [receivers.each]\nkind = \"email\"\nto = \"owner\"\n\
-            [[routes]]\nname = \"everything\"\nmatch = {}\n";
+            [[routes]]\nname = \"everything\"\nmatch = {}\npage = [\"heads\"]\n";
         std::fs::write(&path, text).expect("a file");
         let config = config::load(&path, &|_| None, clock::now()).expect("a good config").config;
         assert_eq!(mailboxes(&config, "heads"), ["a@example.com", "b@example.com"]);

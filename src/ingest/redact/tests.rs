@@ -200,7 +200,7 @@ fn a_hostile_megabyte_takes_no_more_than_a_pass() {
 
 #[test]
 fn a_header_that_signs_in_is_hidden() {
-    let reader = crate::ingest::Reader::new(&crate::config::RedactSettings::default(), &[], &[7; 32]);
+    let reader = crate::ingest::Reader::new(&RedactSettings::default(), &[], &[7; 32]);
     let shown = reader.redact_header("Authorization", "Bearer ZZtopSecretBearer99");
     assert!(!shown.contains("ZZtopSecretBearer99"), "{shown}");
     assert_eq!(reader.redact_header("Nats-Msg-Id", "order-1041"), "order-1041");
