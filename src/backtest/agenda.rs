@@ -29,6 +29,13 @@ impl Agenda {
         Self { changes: silences.iter().flat_map(|s| [s.since, s.until]).collect(), ..Self::default() }
     }
 
+    /// Also looks at these instants.
+    #[cfg(test)]
+    pub fn with(mut self, instants: impl Iterator<Item = DateTime<Utc>>) -> Self {
+        self.changes.extend(instants);
+        self
+    }
+
     /// The next change of silences after `now`.
     pub fn next_after(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         use std::ops::Bound::{Excluded, Unbounded};

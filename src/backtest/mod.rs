@@ -114,12 +114,22 @@ impl Watermark for AllRead {
 /// # Errors
 /// When the events can't be read, or what was found can't be written.
 pub async fn play(live: &Live, input: &Input, span: Span, sink: &mut dyn Sink) -> Result<(), BacktestError> {
+    play_by(Agenda::new(&live.policy.silences), live, input, span, sink).await
+}
+
+async fn play_by(
+    agenda: Agenda,
+    live: &Live,
+    input: &Input,
+    span: Span,
+    sink: &mut dyn Sink,
+) -> Result<(), BacktestError> {
     let store = Store::open("sqlite::memory:").await?;
     let mut play = Play {
         live,
         intake: Intake::new(store.clone()),
         ticker: Ticker::default(),
-        agenda: Agenda::new(&live.policy.silences),
+        agenda,
         gather: Gather::new(store.clone()),
         store,
         sink,
@@ -315,3 +325,6 @@ fn sentence_case(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
+
+#[cfg(test)]
+mod tests;

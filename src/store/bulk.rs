@@ -1,8 +1,8 @@
 //! Multi-row inserts. A statement has one of four fixed row counts, so that all of them stay prepared.
 
 use sqlx::query::Query;
-use sqlx::sqlite::{SqliteArguments, SqliteRow};
-use sqlx::{Row, Sqlite, SqliteConnection};
+use sqlx::sqlite::SqliteArguments;
+use sqlx::{Sqlite, SqliteConnection};
 use std::sync::OnceLock;
 
 /// Row counts of the prepared statements, largest first.
@@ -14,7 +14,7 @@ pub struct Bulk {
     head: &'static str,
     /// Columns of a row.
     columns: usize,
-    /// What follows the rows: `ON CONFLICT …`, `RETURNING …`.
+    /// What follows the rows: `ON CONFLICT …`.
     tail: &'static str,
     statements: [OnceLock<&'static str>; SIZES.len()],
 }
@@ -37,34 +37,19 @@ impl Bulk {
         })
     }
 
-    /// Inserts all `rows`; `bind` adds one row's values in column order.
+    /// Inserts all `rows` and gives how many were inserted or updated; `bind` adds one row's values in column order.
     pub async fn execute<T>(
         &self,
         connection: &mut SqliteConnection,
         rows: &[T],
         bind: impl for<'q> Fn(Bound<'q>, &'q T) -> Bound<'q>,
-    ) -> Result<(), sqlx::Error> {
+    ) -> Result<u64, sqlx::Error> {
+        let mut affected = 0;
         for (index, chunk) in chunks(rows) {
             let query = chunk.iter().fold(sqlx::query(self.statement(index)), &bind);
-            query.execute(&mut *connection).await?;
+            affected += query.execute(&mut *connection).await?.rows_affected();
         }
-        Ok(())
-    }
-
-    /// Inserts all `rows` and gives the first column of what is returned.
-    pub async fn execute_returning<T>(
-        &self,
-        connection: &mut SqliteConnection,
-        rows: &[T],
-        bind: impl for<'q> Fn(Bound<'q>, &'q T) -> Bound<'q>,
-    ) -> Result<Vec<i64>, sqlx::Error> {
-        let mut returned = Vec::with_capacity(rows.len());
-        for (index, chunk) in chunks(rows) {
-            let query = chunk.iter().fold(sqlx::query(self.statement(index)), &bind);
-            let answer: Vec<SqliteRow> = query.fetch_all(&mut *connection).await?;
-            returned.extend(answer.iter().map(|row| row.get::<i64, _>(0)));
-        }
-        Ok(returned)
+        Ok(affected)
     }
 }
 

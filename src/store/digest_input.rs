@@ -28,6 +28,13 @@ pub struct Scope {
 }
 
 impl Scope {
+    /// The covered workflows as a JSON list, for SQL: what is left out there need not be read.
+    fn workflow_list(&self) -> Result<Option<String>, StoreError> {
+        let write = |only: &BTreeSet<WorkflowName>| serde_json::to_string(only);
+        let list = self.workflows.as_ref().map(write).transpose();
+        list.map_err(|e| StoreError::Corrupt { what: "workflows", why: e.to_string() })
+    }
+
     fn covers(&self, workflow: &WorkflowName) -> bool {
         self.workflows.as_ref().is_none_or(|only| only.contains(workflow))
     }
@@ -62,7 +69,7 @@ const COUNTED: &str = "SELECT ?3 + (c.minute - ?3) / ?5 * ?5, w.name, k.event_ty
     sum(c.late_count), min(c.minute) \
     FROM counters c CROSS JOIN decision_targets t ON t.digest = ?1 AND t.receiver = ?2 AND t.decision_id = c.decision_id \
     JOIN decisions d ON d.id = c.decision_id JOIN causes k ON k.id = c.cause_id JOIN workflows w ON w.id = k.workflow_id \
-    WHERE c.minute >= ?3 AND c.minute < ?4 GROUP BY 1, k.id, d.fate, d.fate_id ORDER BY 1, k.id, d.fate, d.fate_id";
+    WHERE c.minute >= ?3 AND c.minute < ?4 AND (?6 IS NULL OR w.name IN (SELECT value FROM json_each(?6))) GROUP BY 1, k.id, d.fate, d.fate_id ORDER BY 1, k.id, d.fate, d.fate_id";
 
 /// Adds up the counters of a scope.
 pub async fn counted(pool: &SqlitePool, scope: &Scope) -> Result<Counted, StoreError> {
@@ -72,6 +79,7 @@ pub async fn counted(pool: &SqlitePool, scope: &Scope) -> Result<Counted, StoreE
         .bind(to_ms(scope.start_at))
         .bind(to_ms(scope.end_at))
         .bind(scope.bucket_ms())
+        .bind(scope.workflow_list()?)
         .fetch_all(pool)
         .await?;
     let mut counted = Counted::default();
@@ -150,6 +158,7 @@ pub async fn open_letters(pool: &SqlitePool, scope: &Scope) -> Result<Vec<Letter
            SELECT w.name, k.fingerprint, sum(o.n) AS n, sum(o.fresh) AS fresh, min(o.oldest) AS oldest, o.cause_id, o.decision_id \
            FROM waiting o JOIN causes k ON k.id = o.cause_id JOIN workflows w ON w.id = k.workflow_id \
            JOIN decision_targets t ON t.digest = ?1 AND t.receiver = ?2 AND t.decision_id = o.decision_id \
+           WHERE ?5 IS NULL OR w.name IN (SELECT value FROM json_each(?5)) \
            GROUP BY w.id, k.fingerprint) g \
          JOIN dead_letters l ON l.id = (SELECT d.id FROM dead_letters d WHERE d.dead_lettered_at = g.oldest \
            AND d.cause_id = g.cause_id AND d.decision_id = g.decision_id ORDER BY d.id LIMIT 1) ORDER BY 5, 7",
@@ -158,6 +167,7 @@ pub async fn open_letters(pool: &SqlitePool, scope: &Scope) -> Result<Vec<Letter
     .bind(&scope.receiver)
     .bind(to_ms(scope.start_at))
     .bind(to_ms(scope.end_at))
+    .bind(scope.workflow_list()?)
     .fetch_all(pool)
     .await?;
     let groups = rows.iter().map(|row| LetterGroup {
@@ -217,7 +227,8 @@ async fn changes(pool: &SqlitePool, scope: &Scope, column: &'static str) -> Resu
         "SELECT ?3 + (d.{column} - ?3) / ?5 * ?5, w.name, count(*), sum(d.redrive_count > 0) \
          FROM dead_letters d JOIN causes k ON k.id = d.cause_id JOIN workflows w ON w.id = k.workflow_id \
          JOIN decision_targets t ON t.digest = ?1 AND t.receiver = ?2 AND t.decision_id = d.decision_id \
-         WHERE d.{column} >= ?3 AND d.{column} < ?4 GROUP BY 1, w.id ORDER BY 1, w.name"
+         WHERE d.{column} >= ?3 AND d.{column} < ?4 \
+         AND (?6 IS NULL OR w.name IN (SELECT value FROM json_each(?6))) GROUP BY 1, w.id ORDER BY 1, w.name"
     );
     let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(&scope.digest)
@@ -225,6 +236,7 @@ async fn changes(pool: &SqlitePool, scope: &Scope, column: &'static str) -> Resu
         .bind(to_ms(scope.start_at))
         .bind(to_ms(scope.end_at))
         .bind(scope.bucket_ms())
+        .bind(scope.workflow_list()?)
         .fetch_all(pool)
         .await?;
     let changes = rows.iter().map(|row| Change {

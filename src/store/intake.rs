@@ -135,7 +135,7 @@ pub struct QuarantineRow {
 static INSERT_EVENTS: Bulk = Bulk::new(
     "INSERT INTO events (seq, key, content_hash, received_at, occurred_at, cause_id, decision_id, class_rule, body) VALUES",
     9,
-    "ON CONFLICT (key) DO NOTHING RETURNING seq",
+    "ON CONFLICT (key) DO NOTHING",
 );
 
 static ADD_COUNTERS: Bulk = Bulk::new(
@@ -148,8 +148,8 @@ static ADD_COUNTERS: Bulk = Bulk::new(
 
 /// Inserts what is new and gives its row numbers. An id seen before, or twice in `rows`, is left out.
 pub async fn insert_events(tx: &mut SqliteConnection, rows: &[EventRow]) -> Result<HashSet<i64>, StoreError> {
-    let new = INSERT_EVENTS
-        .execute_returning(tx, rows, |query, row| {
+    let inserted = INSERT_EVENTS
+        .execute(&mut *tx, rows, |query, row| {
             query
                 .bind(row.seq)
                 .bind(&row.key[..])
@@ -162,7 +162,15 @@ pub async fn insert_events(tx: &mut SqliteConnection, rows: &[EventRow]) -> Resu
                 .bind(&row.body)
         })
         .await?;
-    Ok(new.into_iter().collect())
+    let numbers = rows.iter().map(|row| row.seq);
+    // Nearly always all are new; asking which costs as much as inserting them.
+    if inserted == rows.len() as u64 {
+        return Ok(numbers.collect());
+    }
+    let (first, last) = (numbers.clone().min().unwrap_or(0), numbers.max().unwrap_or(0));
+    let new: Vec<(i64,)> =
+        sqlx::query_as("SELECT seq FROM events WHERE seq BETWEEN ? AND ?").bind(first).bind(last).fetch_all(tx).await?;
+    Ok(new.into_iter().map(|(seq,)| seq).collect())
 }
 
 /// The content hash of the stored event of this key.

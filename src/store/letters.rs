@@ -62,24 +62,13 @@ static OPEN_LETTERS: Bulk = Bulk::new(
      payload_cut = CASE WHEN excluded.payload IS NULL THEN payload_cut ELSE excluded.payload_cut END, \
      last_failed_at = max(last_failed_at, excluded.last_failed_at), failed_at = min(failed_at, excluded.failed_at), \
      attempt_count = max(attempt_count, excluded.attempt_count), incident_id = coalesce(excluded.incident_id, incident_id), \
-     redrive_count = max(redrive_count, excluded.redrive_count) RETURNING times",
+     redrive_count = max(redrive_count, excluded.redrive_count)",
 );
 
 /// Opens or repeats letters; no two of `rows` have the same key.
 pub async fn open(tx: &mut SqliteConnection, rows: &[LetterRow]) -> Result<(), StoreError> {
-    open_returning(tx, rows).await?;
-    Ok(())
-}
-
-/// Opens or repeats one letter. True when it was opened.
-pub async fn open_one(tx: &mut SqliteConnection, row: &LetterRow) -> Result<bool, StoreError> {
-    let times = open_returning(tx, std::slice::from_ref(row)).await?;
-    Ok(times.first() == Some(&row.times))
-}
-
-async fn open_returning(tx: &mut SqliteConnection, rows: &[LetterRow]) -> Result<Vec<i64>, StoreError> {
-    let times = OPEN_LETTERS
-        .execute_returning(tx, rows, |query, row| {
+    OPEN_LETTERS
+        .execute(tx, rows, |query, row| {
             query
                 .bind(&row.key[..])
                 .bind(row.cause_id)
@@ -98,7 +87,17 @@ async fn open_returning(tx: &mut SqliteConnection, rows: &[LetterRow]) -> Result
                 .bind(row.redrive_count)
         })
         .await?;
-    Ok(times)
+    Ok(())
+}
+
+/// Opens or repeats one letter. True when it was opened.
+pub async fn open_one(tx: &mut SqliteConnection, row: &LetterRow) -> Result<bool, StoreError> {
+    let known: Option<(i64,)> = sqlx::query_as("SELECT id FROM dead_letters WHERE key = ? AND resolved_at IS NULL")
+        .bind(&row.key[..])
+        .fetch_optional(&mut *tx)
+        .await?;
+    open(tx, std::slice::from_ref(row)).await?;
+    Ok(known.is_none())
 }
 
 /// Resolves the open letter of a key. Gives its row and cause, none when there is no open one.

@@ -60,6 +60,9 @@ pub enum StoreError {
 /// A write transaction. It holds the one writer, so it must be short and never wait for a network.
 pub type WriteTx = Transaction<'static, Sqlite>;
 
+/// Rows of a result that may be on their way between the threads of the database and ours: a small number makes both wait for each other.
+const ROWS_AHEAD: usize = 2048;
+
 /// Pages that the log may hold before it is copied into the file. The default of 1000 makes nearly every large commit copy.
 const WAL_PAGES: &str = "16384";
 
@@ -106,7 +109,8 @@ impl Store {
             .pragma("temp_store", "memory")
             .pragma("cache_size", "-16384")
             .pragma("wal_autocheckpoint", WAL_PAGES)
-            .statement_cache_capacity(256);
+            .statement_cache_capacity(256)
+            .row_buffer_size(ROWS_AHEAD);
         let writer = SqlitePoolOptions::new()
             .max_connections(1)
             .min_connections(1)
@@ -124,8 +128,10 @@ impl Store {
 
     /// A store in memory: one connection that reads and writes, because each connection would have its own.
     async fn open_in_memory() -> Result<Self, StoreError> {
-        let options =
-            SqliteConnectOptions::from_str("sqlite::memory:")?.foreign_keys(true).statement_cache_capacity(256);
+        let options = SqliteConnectOptions::from_str("sqlite::memory:")?
+            .foreign_keys(true)
+            .statement_cache_capacity(256)
+            .row_buffer_size(ROWS_AHEAD);
         let pool = SqlitePoolOptions::new()
             .max_connections(1)
             .min_connections(1)

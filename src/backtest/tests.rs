@@ -1,0 +1,252 @@
+//! Plays small files through the whole of it, with a config as people write one.
+
+use super::against::{Difference, Tally};
+use super::*;
+use crate::{app, config};
+use chrono::TimeDelta;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const CONFIG: &str = r#"
+[smtp]
+host = "127.0.0.1"
+from = "Matins <matins@example.com>"
+[receivers.oncall]
+kind = "file"
+dir = "out"
+fallback = "ops"
+[receivers.ops]
+kind = "file"
+dir = "out"
+[receivers.owner]
+kind = "email"
+to = "owner"
+[calendars.office]
+timezone = "UTC"
+hours = { mon-fri = ["09:00-17:00"] }
+[digests.quick]
+cron = "*/7 * * * *"
+[digests.daily]
+cron = "0 * * * *"
+calendar = "office"
+[[workflows]]
+name = "pay"
+domain = "money"
+owner = "Asha <asha@example.com>"
+[[workflows]]
+name = "report"
+owner = "Ben <ben@example.com>"
+[[routes]]
+name = "protected"
+match = { domain = ["money"] }
+page = ["oncall"]
+remind_every = "5m"
+resolve_after = "3m"
+growth_every = "1m"
+escalate = [{ after = "4m", to = ["ops"] }]
+continue = true
+[[routes]]
+name = "everything"
+match = { workflow = ["pay", "report"] }
+digest.quick = ["ops"]
+digest.daily = ["ops", "owner"]
+[[routes]]
+name = "nobody"
+match = {}
+"#;
+
+fn at(text: &str) -> DateTime<Utc> {
+    text.parse().unwrap()
+}
+
+fn live(text: &str) -> Live {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("matins.toml");
+    std::fs::write(&path, text).unwrap();
+    let loaded = config::load(&path, &|_| None, at("2026-12-01T00:00:00Z")).unwrap_or_else(|e| panic!("{e}"));
+    app::compile(loaded, Vec::new(), &KEYS).0
+}
+
+#[derive(Default)]
+struct Found {
+    lines: Vec<Value>,
+    verdicts: Vec<(u32, Verdict)>,
+}
+
+impl Sink for Found {
+    fn line(&mut self, line: &Line) -> io::Result<()> {
+        self.lines.push(serde_json::to_value(line)?);
+        Ok(())
+    }
+
+    fn event(&mut self, number: u32, verdict: Verdict) {
+        self.verdicts.push((number, verdict));
+    }
+
+    fn progress(&mut self, _: DateTime<Utc>, _: usize) {}
+}
+
+impl Found {
+    fn of(&self, kind: &str) -> Vec<&Value> {
+        self.lines.iter().filter(|l| l["kind"] == kind).collect()
+    }
+}
+
+fn file(lines: &[String]) -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), lines.join("\n")).unwrap();
+    file
+}
+
+fn run(agenda: Option<Agenda>, config: &str, lines: &[String], from: &str, to: &str) -> Found {
+    let (live, file) = (live(config), file(lines));
+    let span = Span { from: at(from), to: at(to) };
+    let mut found = Found::default();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let input = Input::open(file.path(), &live.reader).unwrap();
+    let agenda = agenda.unwrap_or_else(|| Agenda::new(&live.policy.silences));
+    runtime.block_on(play_by(agenda, &live, &input, span, &mut found)).unwrap();
+    found
+}
+
+fn failure(n: u32, workflow: &str, when: &str) -> String {
+    json!({ "id": format!("e{n}"), "workflow": workflow, "item": format!("i{n}"), "occurred_at": when, "error": { "http_status": 402 } })
+        .to_string()
+}
+
+#[test]
+fn lines_are_read_by_arrival_and_an_unreadable_one_arrives_with_the_line_before() {
+    let lines = [
+        failure(1, "report", "2026-12-01T10:05:00Z"),
+        "{broken".to_owned(),
+        String::new(),
+        failure(2, "report", "2026-12-01T10:01:00Z").replacen('{', "{\"received_at\":\"2026-12-01T10:02:00Z\",", 1),
+        r#"[{"specversion":"1.0","id":"c","source":"/s","type":"t","time":"2026-12-01T10:03:00Z","data":{"workflow":"report"}}]"#.to_owned(),
+        r#"{"workflow":"report","type":"heartbeat"}"#.to_owned(),
+    ];
+    let found = run(None, CONFIG, &lines, "2026-12-01T10:00:00Z", "2026-12-01T10:06:00Z");
+    let order: Vec<u32> = found.verdicts.iter().map(|(n, _)| *n).collect();
+    assert_eq!(order, [4, 5, 6, 1]);
+    let unreadable = found.of("quarantined");
+    assert_eq!(unreadable.len(), 1);
+    assert_eq!((&unreadable[0]["event"], &unreadable[0]["at"]), (&json!("line 2"), &json!("2026-12-01T10:05:00Z")));
+}
+
+#[test]
+fn what_arrives_outside_the_span_is_not_read() {
+    let lines: Vec<String> = (0..4).map(|n| failure(n, "report", &format!("2026-12-01T10:0{n}:00Z"))).collect();
+    let found = run(None, CONFIG, &lines, "2026-12-01T10:01:00Z", "2026-12-01T10:03:00Z");
+    assert_eq!(found.verdicts.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [2, 3]);
+}
+
+#[test]
+fn each_decision_not_to_tell_has_its_reason() {
+    let silence = "\n[[silences]]\nmatch = { workflow = [\"report\"] }\nuntil = \"2026-12-01T10:02:00Z\"\nreason = \"load test\"\nby = \"Ben\"\n";
+    let lines = [
+        failure(1, "report", "2026-12-01T10:01:59Z"),
+        failure(2, "report", "2026-12-01T10:02:00Z"),
+        failure(3, "stray", "2026-12-01T10:03:00Z"),
+        failure(3, "stray", "2026-12-01T10:04:00Z"),
+    ];
+    let found = run(None, &format!("{CONFIG}{silence}"), &lines, "2026-12-01T10:00:00Z", "2026-12-01T10:06:00Z");
+    let said: Vec<_> = found.of("suppress").iter().map(|l| (l["event"].clone(), l["reason"].clone())).collect();
+    assert_eq!(said, [(json!("e1"), json!("silenced")), (json!("e3"), json!("unrouted"))]);
+    let verdicts: Vec<Verdict> = found.verdicts.iter().map(|(_, v)| *v).collect();
+    assert_eq!(verdicts, [Verdict::Silenced, Verdict::Told, Verdict::Unrouted], "what comes again is no news");
+}
+
+#[test]
+fn a_hold_is_said_once_and_ends_at_opening() {
+    let lines = [failure(1, "report", "2026-12-01T02:10:00Z"), failure(2, "report", "2026-12-01T05:10:00Z")];
+    let found = run(None, CONFIG, &lines, "2026-12-01T02:00:00Z", "2026-12-01T10:00:00Z");
+    let holds: Vec<_> = found.of("hold").into_iter().filter(|l| l["receiver"] == "ops").collect();
+    assert_eq!(holds.len(), 1);
+    assert_eq!(holds[0]["due_at"], "2026-12-01T09:00:00Z");
+    let daily: Vec<_> =
+        found.of("digest").into_iter().filter(|l| l["digest"] == "daily" && l["receiver"] == "ops").collect();
+    assert_eq!(daily.len(), 1);
+    assert_eq!((&daily[0]["at"], &daily[0]["counts"]["received"]), (&json!("2026-12-01T09:00:00Z"), &json!(2)));
+}
+
+#[test]
+fn a_config_that_no_longer_protects_a_workflow_loses_its_page() {
+    let lines = [failure(1, "pay", "2026-12-01T10:01:00Z"), failure(2, "report", "2026-12-01T10:02:00Z")];
+    let tally = |config: &str| {
+        let (live, file) = (live(config), file(&lines));
+        let span = Span { from: at("2026-12-01T10:00:00Z"), to: at("2026-12-01T11:00:00Z") };
+        let mut tally = Tally::default();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let input = Input::open(file.path(), &live.reader).unwrap();
+        runtime.block_on(play(&live, &input, span, &mut tally)).unwrap();
+        tally
+    };
+    let (now, then) = (tally(CONFIG), tally(&CONFIG.replace("domain = \"money\"\nowner", "owner")));
+    assert!(!Difference::between(&now, &now).loses_a_page());
+    let (lost, gained) = (Difference::between(&now, &then), Difference::between(&then, &now));
+    assert_eq!((lost.lost_pages.as_slice(), lost.loses_a_page()), (&[1][..], true));
+    assert_eq!((gained.new_pages.as_slice(), gained.loses_a_page()), (&[1][..], false));
+    assert!(lost.write().contains("pages -1 (1, then 0)"), "{}", lost.write());
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Fail(&'static str),
+    Retry,
+    Resolve(usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<(u32, Step)>> {
+    let step = prop_oneof![
+        5 => Just(Step::Fail("pay")),
+        1 => Just(Step::Fail("report")),
+        1 => Just(Step::Retry),
+        4 => any::<usize>().prop_map(Step::Resolve),
+    ];
+    prop::collection::vec((0_u32..20_000, step), 1..60)
+}
+
+fn written(steps: &[(u32, Step)]) -> Vec<String> {
+    let (mut at_ms, mut failed) = (at("2026-12-01T16:52:00Z").timestamp_millis(), Vec::new());
+    let mut lines = Vec::new();
+    for (n, (wait, step)) in (0_u32..).zip(steps) {
+        at_ms += i64::from(*wait);
+        let when = DateTime::from_timestamp_millis(at_ms).unwrap().to_rfc3339();
+        lines.push(match step {
+            Step::Fail(workflow) => {
+                failed.push((*workflow, n));
+                // Each has a cause of its own: whether one counts as back depends on what came in the same batch.
+                failure(n, workflow, &when).replacen("\"error\":{", &format!("\"error\":{{\"type\":\"E{n}\",\"message\":\"{}\",", letters(n)), 1)
+            }
+            Step::Retry => json!({ "id": format!("e{n}"), "workflow": "pay", "occurred_at": when, "disposition": "retrying" }).to_string(),
+            Step::Resolve(which) => {
+                let (workflow, item) = failed.get(which % failed.len().max(1)).copied().unwrap_or(("pay", 0));
+                json!({ "id": format!("e{n}"), "type": "resolution", "workflow": workflow, "item": format!("i{item}"), "occurred_at": when })
+                    .to_string()
+            }
+        });
+    }
+    lines
+}
+
+/// A word that no pattern takes for a number.
+fn letters(n: u32) -> String {
+    n.to_string().bytes().map(|b| char::from(b - b'0' + b'g')).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 6, max_shrink_iters: 0, ..ProptestConfig::default() })]
+
+    #[test]
+    fn jumping_from_instant_to_instant_loses_nothing_of_looking_every_second(steps in steps()) {
+        let lines = written(&steps);
+        let (from, to) = ("2026-12-01T16:52:00Z", "2026-12-01T17:02:00Z");
+        let seconds = (0..600).map(|n| at(from) + TimeDelta::seconds(n));
+        let every_second = run(Some(Agenda::new(&[]).with(seconds)), CONFIG, &lines, from, to);
+        let jumping = run(None, CONFIG, &lines, from, to);
+        for (jumped, looked) in jumping.lines.iter().zip(&every_second.lines) {
+            prop_assert_eq!(jumped, looked);
+        }
+        prop_assert_eq!(jumping.lines.len(), every_second.lines.len());
+        prop_assert_eq!(jumping.verdicts, every_second.verdicts);
+    }
+}
