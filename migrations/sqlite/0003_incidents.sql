@@ -21,7 +21,7 @@ CREATE TABLE dead_letters (
     resolved_by      TEXT
 ) STRICT;
 CREATE UNIQUE INDEX dead_letters_open ON dead_letters (key) WHERE resolved_at IS NULL;
-CREATE INDEX dead_letters_cause ON dead_letters (cause_id, decision_id, dead_lettered_at) WHERE resolved_at IS NULL;
+CREATE INDEX dead_letters_waiting ON dead_letters (cause_id, decision_id, dead_lettered_at) WHERE resolved_at IS NULL;
 CREATE INDEX dead_letters_incident ON dead_letters (incident_id) WHERE incident_id IS NOT NULL;
 CREATE INDEX dead_letters_resolved ON dead_letters (resolved_at) WHERE resolved_at IS NOT NULL;
 CREATE INDEX dead_letters_arrived ON dead_letters (dead_lettered_at);

@@ -46,13 +46,13 @@ growth_every = "1m"
 escalate = [{ after = "4m", to = ["ops"] }]
 continue = true
 [[routes]]
+name = "nobody"
+match = { workflow = ["stray"] }
+[[routes]]
 name = "everything"
-match = { workflow = ["pay", "report"] }
+match = {}
 digest.quick = ["ops"]
 digest.daily = ["ops", "owner"]
-[[routes]]
-name = "nobody"
-match = {}
 "#;
 
 fn at(text: &str) -> DateTime<Utc> {

@@ -4,6 +4,7 @@
 use crate::event::{Detail, Event, EventType};
 use crate::route::{Decision, Paging, Policy};
 use crate::store::StoreError;
+use crate::store::hearing;
 use crate::store::intake::{self, NewCause, NewDecision};
 use crate::store::key::{Key, hash_key};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -73,7 +74,7 @@ impl Interned {
     /// Writes which workflows were heard, at the end of a batch.
     pub async fn flush_heard(&mut self, tx: &mut SqliteConnection) -> Result<(), StoreError> {
         let heard: Vec<_> = std::mem::take(&mut self.heard).into_iter().collect();
-        if heard.is_empty() { Ok(()) } else { intake::note_heard(tx, &heard).await }
+        if heard.is_empty() { Ok(()) } else { hearing::note_heard(tx, &heard).await }
     }
 
     /// The row of the event's cause.

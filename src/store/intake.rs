@@ -162,14 +162,13 @@ pub async fn insert_events(tx: &mut SqliteConnection, rows: &[EventRow]) -> Resu
                 .bind(&row.body)
         })
         .await?;
-    let numbers = rows.iter().map(|row| row.seq);
     // Nearly always all are new; asking which costs as much as inserting them.
+    let first = rows.iter().map(|row| row.seq).min().unwrap_or(0);
     if inserted == rows.len() as u64 {
-        return Ok(numbers.collect());
+        return Ok(rows.iter().map(|row| row.seq).collect());
     }
-    let (first, last) = (numbers.clone().min().unwrap_or(0), numbers.max().unwrap_or(0));
-    let new: Vec<(i64,)> =
-        sqlx::query_as("SELECT seq FROM events WHERE seq BETWEEN ? AND ?").bind(first).bind(last).fetch_all(tx).await?;
+    let sql = "SELECT seq FROM events WHERE seq >= ?";
+    let new: Vec<(i64,)> = sqlx::query_as(sql).bind(first).fetch_all(tx).await?;
     Ok(new.into_iter().map(|(seq,)| seq).collect())
 }
 
@@ -210,39 +209,6 @@ pub async fn intern_workflow(tx: &mut SqliteConnection, name: &str, at: DateTime
     .fetch_one(tx)
     .await?;
     Ok(id)
-}
-
-/// Workflows were heard, each at its instant.
-pub async fn note_heard(tx: &mut SqliteConnection, heard: &[(i64, DateTime<Utc>)]) -> Result<(), StoreError> {
-    let pairs: Vec<(i64, i64)> = heard.iter().map(|(id, at)| (*id, to_ms(*at))).collect();
-    let list =
-        serde_json::to_string(&pairs).map_err(|e| StoreError::Corrupt { what: "workflows", why: e.to_string() })?;
-    sqlx::query(
-        "UPDATE workflows SET last_heard_at = max(last_heard_at, h.value ->> 1) FROM json_each(?1) h WHERE workflows.id = h.value ->> 0",
-    )
-    .bind(list)
-    .execute(tx)
-    .await?;
-    Ok(())
-}
-
-/// Keeps the newest heartbeat of a workflow.
-pub async fn note_heartbeat(
-    tx: &mut SqliteConnection,
-    workflow_id: i64,
-    status: &str,
-    at: DateTime<Utc>,
-) -> Result<(), StoreError> {
-    sqlx::query(
-        "UPDATE workflows SET heartbeat_status = ?2, heartbeat_at = ?3 \
-         WHERE id = ?1 AND coalesce(heartbeat_at, 0) <= ?3",
-    )
-    .bind(workflow_id)
-    .bind(status)
-    .bind(to_ms(at))
-    .execute(tx)
-    .await?;
-    Ok(())
 }
 
 /// The row of a cause, made when it is new; and when its last dead letter was resolved, if none is open.

@@ -3,6 +3,7 @@
 
 mod bulk;
 pub mod digest_input;
+pub mod hearing;
 pub mod incidents;
 pub mod intake;
 pub mod key;

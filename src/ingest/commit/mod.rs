@@ -8,7 +8,7 @@ use super::page::{OpenIncidents, Pager};
 use crate::event::{Detail, Event, OutcomeCounts};
 use crate::route::{Decision, Paging, Policy};
 use crate::store::intake::{self, CounterRow, EventRow, QuarantineRow, Sums};
-use crate::store::{Store, StoreError, WriteTx, key, ledger, to_ms};
+use crate::store::{Store, StoreError, WriteTx, hearing, key, ledger, to_ms};
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
 use std::collections::BTreeMap;
@@ -264,7 +264,7 @@ impl Intake {
             }
             Detail::Heartbeat { status, .. } => {
                 let workflow_id = self.interned.workflow(tx, event).await?;
-                intake::note_heartbeat(tx, workflow_id, status.as_str(), event.occurred_at).await?;
+                hearing::note_heartbeat(tx, workflow_id, status.as_str(), event.occurred_at).await?;
             }
             Detail::Failure
             | Detail::Recovery { took_ms: None, .. }
