@@ -98,7 +98,8 @@ impl Announcer {
         let receiver = self.config.receivers.get(receiver)?;
         let kind = if facts.is_test { MessageKind::Test } else { MessageKind::Operator };
         let view = serde_json::to_value(OperatorView::of(facts)).unwrap_or(Value::Null);
-        Some(self.entry(receiver, None, kind, "operator", facts.number, view, facts.now))
+        let frame = self.frame(kind, facts.number, None, receiver);
+        Some(self.entry(receiver, kind, "operator", facts.number, view, &frame, facts.now))
     }
 
     /// View and message of a word of the service about itself, for delivery to enqueue.
@@ -153,9 +154,7 @@ impl Announcer {
         let mut entries = Vec::new();
         for receiver in self.known(receivers) {
             for address in self.addresses(receiver, message.incident) {
-                let (number, now) = (message.number, message.now);
-                let entry = self.entry(receiver, address, kind, message.kind.template(), number, view.clone(), now);
-                entries.push(self.about(entry, message.incident, receiver));
+                entries.push(self.about(message, receiver, address, kind, view.clone()));
             }
         }
         entries
@@ -171,37 +170,45 @@ impl Announcer {
         instead.find_map(|r| self.config.receivers.get(r)).into_iter().collect()
     }
 
-    /// Ties an entry to its incident: the mail joins the thread of the page.
-    fn about(&self, entry: NewEntry, incident: &Incident, receiver: &Receiver) -> NewEntry {
-        let mut entry = entry;
-        entry.incident_id = Some(incident.id.0);
-        entry.workflow = incident.hits.first().map(|h| h.workflow.clone());
-        let mut frame = self.frame(entry.kind, entry.number, entry.incident_id, receiver);
-        if entry.number != incident.told.page_number {
+    /// A message about an incident: its mail joins the thread of the page.
+    fn about(
+        &self,
+        message: &Message<'_>,
+        receiver: &Receiver,
+        address: Option<String>,
+        kind: MessageKind,
+        view: Value,
+    ) -> NewEntry {
+        let incident = message.incident;
+        let mut frame = self.frame(kind, message.number, Some(incident.id.0), receiver);
+        if message.number != incident.told.page_number {
             frame.references = vec![self.message_id(incident.told.page_number, receiver)];
         }
-        entry.content = self.renderer.render(&entry.template, receiver.kind.channel(), &entry.view, &frame).content;
-        entry
+        NewEntry {
+            address,
+            workflow: incident.hits.first().map(|h| h.workflow.clone()),
+            incident_id: Some(incident.id.0),
+            ..self.entry(receiver, kind, message.kind.template(), message.number, view, &frame, message.now)
+        }
     }
 
     #[expect(clippy::too_many_arguments, reason = "each is a field of the entry")]
     fn entry(
         &self,
         receiver: &Receiver,
-        address: Option<String>,
         kind: MessageKind,
         template: &str,
         number: i64,
         view: Value,
+        frame: &MailFrame,
         now: DateTime<Utc>,
     ) -> NewEntry {
-        let frame = self.frame(kind, number, None, receiver);
-        let content = self.renderer.render(template, receiver.kind.channel(), &view, &frame).content;
+        let content = self.renderer.render(template, receiver.kind.channel(), &view, frame).content;
         NewEntry {
             number,
             kind,
             receiver: receiver.name.clone(),
-            address,
+            address: None,
             workflow: None,
             incident_id: None,
             digest_id: None,

@@ -216,6 +216,9 @@ async fn tick_all(
         if !shared.store.file_is_ours() {
             return give_up_store(&shared.store, &readiness).await;
         }
+        if let Err(error) = shared.store.checkpoint().await {
+            warn!(%error, "the log of the store could not be copied into its file; it is tried again");
+        }
         faults.sweep(clock::instant());
         oddities.sweep(clock::instant());
         let live = shared.live.load_full();

@@ -64,14 +64,17 @@ pub type WriteTx = Transaction<'static, Sqlite>;
 /// Rows of a result that may be on their way between the threads of the database and ours: a small number makes both wait for each other.
 const ROWS_AHEAD: usize = 2048;
 
-/// Pages that the log may hold before it is copied into the file. The default of 1000 makes nearly every large commit copy.
-const WAL_PAGES: &str = "16384";
+/// Pages that the log may hold before a commit has to copy it into the file itself, which takes a while. `checkpoint` copies it beside
+/// the commits, long before.
+const WAL_PAGES: &str = "65536";
 
 /// The store. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Store {
     writer: SqlitePool,
     reader: SqlitePool,
+    /// Copies the log into the file; none in memory.
+    checkpointer: Option<SqlitePool>,
     /// The file, locked as long as the store lives; none in memory.
     file: Option<Arc<LockedFile>>,
 }
@@ -120,11 +123,12 @@ impl Store {
             .connect_with(options.clone())
             .await?;
         migration::run(&writer).await?;
+        let checkpointer = SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await?;
         let reader = SqlitePoolOptions::new()
             .max_connections(4)
             .connect_with(options.read_only(true).pragma("cache_size", "-4096"))
             .await?;
-        Ok(Self { writer, reader, file: Some(Arc::new(file)) })
+        Ok(Self { writer, reader, checkpointer: Some(checkpointer), file: Some(Arc::new(file)) })
     }
 
     /// A store in memory: one connection that reads and writes, because each connection would have its own.
@@ -141,7 +145,7 @@ impl Store {
             .connect_with(options)
             .await?;
         migration::run(&pool).await?;
-        Ok(Self { writer: pool.clone(), reader: pool, file: None })
+        Ok(Self { writer: pool.clone(), reader: pool, checkpointer: None, file: None })
     }
 
     /// Begins a write transaction with `BEGIN IMMEDIATE`: the writer is taken at once, never in the middle.
@@ -157,6 +161,17 @@ impl Store {
         &self.reader
     }
 
+    /// Copies what the log holds into the file, beside the writer and without holding it up. Called about once a second.
+    ///
+    /// # Errors
+    /// When the database refuses; the next call copies what this one did not.
+    pub async fn checkpoint(&self) -> Result<(), StoreError> {
+        if let Some(pool) = &self.checkpointer {
+            sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").fetch_all(pool).await?;
+        }
+        Ok(())
+    }
+
     /// Whether the path still leads to the file that was opened. When it was removed or replaced, what is committed goes nowhere.
     pub fn file_is_ours(&self) -> bool {
         let Some(LockedFile { path, file }) = self.file.as_deref() else { return true };
@@ -170,6 +185,9 @@ impl Store {
     /// Closes all connections; what was committed is safe without it.
     pub async fn close(&self) {
         self.reader.close().await;
+        if let Some(pool) = &self.checkpointer {
+            pool.close().await;
+        }
         self.writer.close().await;
     }
 }
