@@ -2,6 +2,7 @@
 //! Where a matcher is used, and what follows from it, lives in those rooms.
 
 use crate::event::Event;
+use crate::name::WorkflowName;
 use crate::workflow::Domain;
 use std::collections::BTreeMap;
 
@@ -102,11 +103,13 @@ impl std::fmt::Display for MatchKey {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matcher(BTreeMap<MatchKey, Vec<Glob>>);
 
-/// What a matcher looks at: an event together with what config says of its workflow.
+/// What a matcher looks at: a workflow with what config says of it, and an event of it where one is meant.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// The event.
-    pub event: &'a Event,
+    /// The workflow.
+    pub workflow: &'a WorkflowName,
+    /// The event; none when the workflow itself is meant, as by a symptom. Keys that only an event has don't match then.
+    pub event: Option<&'a Event>,
     /// Domain of its workflow.
     pub domain: Domain,
     /// Labels that config gives the workflow; the event's own win.
@@ -143,17 +146,17 @@ impl Matcher {
     }
 }
 
-/// The value of a key for matching and grouping; none when the event has none.
+/// The value of a key for matching and grouping; none when there is none.
 pub fn value_of<'a>(key: &MatchKey, subject: Subject<'a>) -> Option<&'a str> {
     let event = subject.event;
     match key {
-        MatchKey::Workflow => Some(event.workflow.as_str()),
+        MatchKey::Workflow => Some(subject.workflow.as_str()),
         MatchKey::Domain => Some(subject.domain.as_str()),
-        MatchKey::Class => Some(event.class.as_str()),
-        MatchKey::Step => event.step.as_deref(),
-        MatchKey::Downstream => event.downstream.as_deref(),
+        MatchKey::Class => event.map(|e| e.class.as_str()),
+        MatchKey::Step => event?.step.as_deref(),
+        MatchKey::Downstream => event?.downstream.as_deref(),
         MatchKey::Label(k) => {
-            let own = event.labels.get(k);
+            let own = event.and_then(|e| e.labels.get(k));
             own.or_else(|| subject.labels.and_then(|l| l.get(k))).map(String::as_str)
         }
     }

@@ -108,12 +108,12 @@ pub fn key_of(routes: &[&Route], subject: Subject<'_>) -> Option<String> {
     let first = routes.iter().find(|r| !r.page.is_empty())?;
     let values = first.group_by.iter().map(|key| match key {
         GroupKey::Match(key) => (key.to_string(), value_of(key, subject)),
-        GroupKey::Fingerprint => ("fingerprint".to_owned(), Some(subject.event.fingerprint.0.as_str())),
+        GroupKey::Fingerprint => ("fingerprint".to_owned(), subject.event.map(|e| e.fingerprint.0.as_str())),
     });
     let mut parts: Vec<(String, Option<&str>)> = values.collect();
     if parts.iter().all(|(_, value)| value.is_none()) {
         // Events that have nothing to be grouped by are not one cause for that.
-        parts.push(("workflow".to_owned(), Some(subject.event.workflow.as_str())));
+        parts.push(("workflow".to_owned(), Some(subject.workflow.as_str())));
     }
     let written = parts.iter().map(|(key, value)| match value {
         Some(value) => format!("{key}={value}"),

@@ -116,7 +116,7 @@ fn reminders_come_every_so_often_until_acknowledged() {
 #[test]
 fn groups_with_equal_values_of_other_keys_are_other_incidents() {
     let event = failure("pay", 0);
-    let subject = Subject { event: &event, domain: Domain::Money, labels: None };
+    let subject = Subject { workflow: &event.workflow, event: Some(&event), domain: Domain::Money, labels: None };
     let route = |group_by: Vec<GroupKey>| Route {
         name: crate::name::RouteName::new("r"),
         matcher: crate::matcher::Matcher::default(),

@@ -5,6 +5,7 @@ use super::{Resolved, Route, matching, resolve};
 use crate::event::{Disposition, Event, EventType};
 use crate::incident::{Terms, key_of};
 use crate::matcher::Subject;
+use crate::name::WorkflowName;
 use crate::silence::Silence;
 use crate::workflow::{Domain, Workflows};
 use chrono::{DateTime, Utc};
@@ -108,8 +109,14 @@ impl Policy {
 
     /// The event with what config says of its workflow.
     pub fn subject<'a>(&'a self, event: &'a Event) -> Subject<'a> {
-        let workflow = self.workflows.find(&event.workflow);
-        Subject { event, domain: workflow.map_or(Domain::Standard, |w| w.domain), labels: workflow.map(|w| &w.labels) }
+        Subject { event: Some(event), ..self.subject_of(&event.workflow) }
+    }
+
+    /// A workflow with what config says of it.
+    pub fn subject_of<'a>(&'a self, workflow: &'a WorkflowName) -> Subject<'a> {
+        let known = self.workflows.find(workflow);
+        let domain = known.map_or(Domain::Standard, |w| w.domain);
+        Subject { workflow, event: None, domain, labels: known.map(|w| &w.labels) }
     }
 
     /// The routes at these places.
