@@ -4,7 +4,6 @@
 use crate::ack_link;
 use crate::config::Config;
 use crate::deliver::Receiver;
-use crate::event::Event;
 use crate::incident::{EscalationStep, Incident, IncidentState, ReminderReason};
 use crate::ingest::page::Pager;
 use crate::mailbox::Mailbox;
@@ -270,11 +269,16 @@ impl Announcer {
             severity: "page".to_owned(),
             now: message.now,
             zone: self.zone(),
-            since: since(&incident.sample),
+            since: since(incident),
             workflows: incident.hits.iter().map(|h| self.paged(h)).collect(),
-            sample: Some((&incident.sample).into()),
-            oldest_item: incident.sample.item.clone(),
-            symptoms: Vec::new(),
+            sample: incident.sample.as_ref().map(Into::into),
+            oldest_item: incident.sample.as_ref().and_then(|s| s.item.clone()),
+            symptoms: incident
+                .symptoms
+                .iter()
+                .filter(|s| s.ended_at.is_none() || incident.sample.is_none())
+                .map(|s| s.text.clone())
+                .collect(),
             open_dead_letters: message.open_letters,
             acknowledge_url: open.then(|| format!("{base}{link}")),
             incident_url: Some(format!("{base}/api/v1/incidents/{id}")),
@@ -311,9 +315,10 @@ impl Pager for Announcer {
     }
 }
 
-/// When the first failure happened; an event that arrives late says so by its time.
-fn since(sample: &Event) -> DateTime<Utc> {
-    sample.occurred_at
+/// When the first failure happened, or the first symptom began; an event that arrives late says so by its time.
+fn since(incident: &Incident) -> DateTime<Utc> {
+    let symptom = incident.symptoms.first().map_or(incident.opened_at, |s| s.since);
+    incident.sample.as_ref().map_or(symptom, |sample| sample.occurred_at)
 }
 
 fn next_escalation(incident: &Incident, now: DateTime<Utc>) -> Option<NextEscalation> {
@@ -330,7 +335,7 @@ fn next_escalation(incident: &Incident, now: DateTime<Utc>) -> Option<NextEscala
 fn resolution(incident: &Incident, open_letters: u64, at: DateTime<Utc>) -> Resolution {
     let resolved = incident.item_count().saturating_sub(open_letters);
     let by_itself = incident.resolved_by.is_none();
-    let quiet: Duration = (at - incident.last_failure_at).to_std().unwrap_or_default();
+    let quiet: Duration = (at - incident.last_news_at()).to_std().unwrap_or_default();
     Resolution {
         at,
         by: incident.resolved_by.clone(),

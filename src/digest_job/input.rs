@@ -4,7 +4,7 @@ use super::target::{Target, mailbox};
 use crate::config::Config;
 use crate::digest::plan::Window;
 use crate::digest::{DigestInput, Fate, Late, LetterFlow, PageRecord, PageState, SilenceLine, Totals, WorkflowInfo};
-use crate::event::Fingerprint;
+use crate::event::{Class, Fingerprint};
 use crate::incident::{Incident, IncidentState};
 use crate::live::Live;
 use crate::name::{RouteName, WorkflowName};
@@ -130,7 +130,7 @@ fn page_record(live: &Live, incident: &Incident, open_letters: u64, end_at: Date
         incident_id: incident.id.0.to_string(),
         number: incident.told.page_number,
         workflows: incident.hits.iter().map(|h| h.workflow.clone()).collect(),
-        class: incident.sample.class,
+        class: incident.sample.as_ref().map_or(Class::Unclassified, |s| s.class),
         opened_at: incident.opened_at,
         acknowledged_at: incident.acknowledged_at,
         resolved_at: incident.resolved_at,

@@ -148,6 +148,21 @@ pub struct Hit {
     pub item_count: u64,
 }
 
+/// A symptom that belongs to an incident.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinedSymptom {
+    /// Its key, the same for as long as its rule and workflow are.
+    pub key: String,
+    /// Its sentence when it joined or was last told.
+    pub text: String,
+    /// When it began.
+    pub since: DateTime<Utc>,
+    /// When it was over; none while it fires.
+    pub ended_at: Option<DateTime<Utc>>,
+    /// Whether its end is the same as that of the incident's dead letters, which are counted for themselves.
+    pub is_of_letters: bool,
+}
+
 /// An incident.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Incident {
@@ -177,8 +192,11 @@ pub struct Incident {
     pub told: Told,
     /// What the routes asked for.
     pub terms: Terms,
-    /// The first failure, as sample.
-    pub sample: Event,
+    /// The first failure, as sample; none when a symptom opened it.
+    pub sample: Option<Event>,
+    /// Symptoms that opened or joined it, in the order of their coming.
+    #[serde(default)]
+    pub symptoms: Vec<JoinedSymptom>,
 }
 
 /// What the store says about an incident now.
@@ -224,13 +242,39 @@ pub enum Transition {
 impl Incident {
     /// Opens one from its first failure. The page is told in the same transaction.
     pub fn open(id: IncidentId, event: &Event, domain: Domain, terms: Terms, page_number: i64) -> Self {
-        let at = event.received_at;
+        let hits = vec![Hit { workflow: event.workflow.clone(), event_count: 1, item_count: 0 }];
         // The item itself is kept with its dead letter.
         let sample = Event { payload: None, ..event.clone() };
+        Self { sample: Some(sample), ..Self::begin(id, hits, domain, terms, page_number, event.received_at) }
+    }
+
+    /// Opens one from a symptom of these workflows. The page is told in the same transaction.
+    pub fn open_by_symptom(
+        id: IncidentId,
+        symptom: JoinedSymptom,
+        workflows: &[WorkflowName],
+        domain: Domain,
+        terms: Terms,
+        page_number: i64,
+        now: DateTime<Utc>,
+    ) -> Self {
+        let hits = workflows.iter().map(|w| Hit { workflow: w.clone(), event_count: 0, item_count: 0 }).collect();
+        Self { symptoms: vec![symptom], ..Self::begin(id, hits, domain, terms, page_number, now) }
+    }
+
+    fn begin(
+        id: IncidentId,
+        hits: Vec<Hit>,
+        domain: Domain,
+        terms: Terms,
+        page_number: i64,
+        at: DateTime<Utc>,
+    ) -> Self {
+        let events = hits.iter().map(|h| h.event_count).sum();
         Self {
             id,
             state: IncidentState::Open,
-            hits: vec![Hit { workflow: event.workflow.clone(), event_count: 1, item_count: 0 }],
+            hits,
             domain,
             opened_at: at,
             last_failure_at: at,
@@ -239,10 +283,52 @@ impl Incident {
             resolved_at: None,
             resolved_by: None,
             page_count: 1,
-            told: Told { events: 1, at, reminded_at: at, escalated_count: 0, page_number },
+            told: Told { events, at, reminded_at: at, escalated_count: 0, page_number },
             terms,
-            sample,
+            sample: None,
+            symptoms: Vec::new(),
         }
+    }
+
+    /// A symptom joins it, or fires again; nobody is told for that alone.
+    pub fn join(&mut self, symptom: JoinedSymptom) {
+        match self.symptoms.iter_mut().find(|s| s.key == symptom.key) {
+            Some(known) => *known = symptom,
+            None => self.symptoms.push(symptom),
+        }
+    }
+
+    /// A symptom of it is over. False when it is none of its own, or was over.
+    pub fn end_symptom(&mut self, key: &str, now: DateTime<Utc>) -> bool {
+        match self.symptoms.iter_mut().find(|s| s.key == key && s.ended_at.is_none()) {
+            Some(symptom) => {
+                symptom.ended_at = Some(now);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Whether a symptom of it fires.
+    pub fn has_symptom(&self) -> bool {
+        self.symptoms.iter().any(|s| s.ended_at.is_none())
+    }
+
+    /// When the newest failure arrived, or the last symptom was over: from then on it is quiet. A symptom of its dead letters is over
+    /// when they are, which is no news.
+    pub fn last_news_at(&self) -> DateTime<Utc> {
+        let ends = self.symptoms.iter().filter(|s| !s.is_of_letters).filter_map(|s| s.ended_at);
+        ends.fold(self.last_failure_at, DateTime::max)
+    }
+
+    /// The dependency that its first failure names.
+    pub fn downstream(&self) -> Option<&str> {
+        self.sample.as_ref()?.downstream.as_deref()
+    }
+
+    /// Whether it is ten times what was last told.
+    fn has_grown(&self) -> bool {
+        self.event_count() >= self.told.events.max(1).saturating_mul(GROWTH_FACTOR)
     }
 
     /// Counts one more failure.
@@ -280,7 +366,7 @@ impl Incident {
     /// It does only when everybody whom `terms` would page was paged, and nobody has taken it as something smaller.
     pub fn shares_cause(&self, downstream: &str, terms: &Terms, at: DateTime<Utc>) -> bool {
         self.state == IncidentState::Open
-            && self.sample.downstream.as_deref() == Some(downstream)
+            && self.downstream() == Some(downstream)
             && terms.page.iter().all(|receiver| self.terms.page.contains(receiver))
             && passed(self.opened_at, at) <= SHARED_CAUSE_WITHIN
     }
@@ -345,7 +431,8 @@ pub fn advance(incident: &Incident, reading: Reading, now: DateTime<Utc>) -> Tra
         IncidentState::Acknowledged => true,
     };
     let terms = &incident.terms;
-    if reading.open_letters == 0 && passed(incident.last_failure_at, now) >= terms.resolve_after {
+    let is_over = reading.open_letters == 0 && !incident.has_symptom();
+    if is_over && passed(incident.last_news_at(), now) >= terms.resolve_after {
         return Transition::Resolve;
     }
     if !acknowledged
@@ -354,8 +441,7 @@ pub fn advance(incident: &Incident, reading: Reading, now: DateTime<Utc>) -> Tra
     {
         return Transition::Escalate(step.clone());
     }
-    let grown = incident.event_count() >= incident.told.events.saturating_mul(GROWTH_FACTOR);
-    if grown && passed(incident.told.at, now) >= terms.growth_every {
+    if incident.has_grown() && passed(incident.told.at, now) >= terms.growth_every {
         return Transition::Remind(ReminderReason::Growth);
     }
     match terms.remind_every {
@@ -374,9 +460,9 @@ pub fn next_change_at(incident: &Incident, reading: Reading) -> Option<DateTime<
         IncidentState::Acknowledged => false,
     };
     let (terms, told) = (&incident.terms, &incident.told);
-    let grown = incident.event_count() >= told.events.saturating_mul(GROWTH_FACTOR);
-    let resolved = (reading.open_letters == 0).then_some((incident.last_failure_at, terms.resolve_after));
-    let grows = grown.then_some((told.at, terms.growth_every));
+    let is_over = reading.open_letters == 0 && !incident.has_symptom();
+    let resolved = is_over.then(|| (incident.last_news_at(), terms.resolve_after));
+    let grows = incident.has_grown().then_some((told.at, terms.growth_every));
     let step = terms.escalate.get(told.escalated_count).map(|step| (incident.opened_at, step.after));
     let reminds = terms.remind_every.map(|every| (told.reminded_at, every));
     let unheard = [step, reminds].into_iter().filter(|_| waits_for_somebody);
@@ -386,7 +472,7 @@ pub fn next_change_at(incident: &Incident, reading: Reading) -> Option<DateTime<
 
 /// How many more failures make `incident` worth telling again.
 pub fn failures_until_grown(incident: &Incident) -> u64 {
-    incident.told.events.saturating_mul(GROWTH_FACTOR).saturating_sub(incident.event_count())
+    incident.told.events.max(1).saturating_mul(GROWTH_FACTOR).saturating_sub(incident.event_count())
 }
 
 #[cfg(test)]

@@ -213,3 +213,55 @@ fn ten_times_what_was_told_is_grown() {
     (0..9).for_each(|n| incident.add_failure(&failure("pay", n)));
     assert_eq!(failures_until_grown(&incident), 0);
 }
+
+fn symptom(key: &str, seconds: i64) -> JoinedSymptom {
+    let text = "pay spent 23 % of its error budget".to_owned();
+    JoinedSymptom { key: key.to_owned(), text, since: at(seconds), ended_at: None, is_of_letters: false }
+}
+
+fn by_symptom() -> Incident {
+    let terms = incident().terms;
+    let hit = [WorkflowName::new("pay")];
+    Incident::open_by_symptom(IncidentId(2), symptom("burn", 0), &hit, Domain::Money, terms, 8, at(0))
+}
+
+#[test]
+fn an_incident_rests_open_while_a_symptom_of_it_fires_and_for_the_quiet_time_after() {
+    let mut incident = by_symptom();
+    incident.acknowledge(None, at(1));
+    assert_eq!(advance(&incident, DONE, at(100_000)), Transition::Rest);
+    assert_eq!(next_change_at(&incident, DONE), None);
+    assert!(incident.end_symptom("burn", at(100_000)));
+    assert!(!incident.end_symptom("burn", at(100_001)), "it is over already");
+    assert_eq!(next_change_at(&incident, DONE), Some(at(100_900)));
+    assert_eq!(advance(&incident, DONE, at(100_899)), Transition::Rest);
+    assert_eq!(advance(&incident, DONE, at(100_900)), Transition::Resolve);
+}
+
+#[test]
+fn a_symptom_that_fires_again_rejoins_and_starts_the_quiet_time_again() {
+    let mut incident = by_symptom();
+    incident.end_symptom("burn", at(60));
+    incident.join(symptom("burn", 300));
+    assert_eq!(incident.symptoms.len(), 1);
+    assert_eq!(advance(&incident, DONE, at(1_200)), Transition::Rest);
+}
+
+#[test]
+fn the_end_of_a_symptom_of_dead_letters_is_no_news() {
+    let mut incident = incident();
+    incident.join(JoinedSymptom { is_of_letters: true, ..symptom("dead_letter_age", 3_600) });
+    assert_eq!(advance(&incident, DONE, at(3_700)), Transition::Escalate(incident.terms.escalate[0].clone()));
+    incident.end_symptom("dead_letter_age", at(4_000));
+    assert_eq!(advance(&incident, DONE, at(4_000)), Transition::Resolve);
+}
+
+#[test]
+fn an_incident_that_a_symptom_opened_grows_by_failures_only() {
+    let mut incident = by_symptom();
+    incident.acknowledge(None, at(1));
+    assert_eq!(advance(&incident, OPEN, at(600)), Transition::Rest);
+    assert_eq!(failures_until_grown(&incident), 10);
+    (0..10).for_each(|n| incident.add_failure(&failure("pay", n)));
+    assert_eq!(advance(&incident, OPEN, at(600)), Transition::Remind(ReminderReason::Growth));
+}

@@ -127,7 +127,7 @@ impl LetterOps {
             Resolves::Row { id, note, by, at } => {
                 let cause = letters::resolve_by_id(tx, id, note.as_deref(), by.as_deref(), at).await?;
                 if let Some(cause) = cause {
-                    letters::note_cause_resolved(tx, cause, at).await?;
+                    letters::note_resolved(tx, cause, at).await?;
                 }
             }
         }
@@ -158,7 +158,7 @@ impl LetterOps {
         for row in std::mem::take(&mut self.resolving).into_values() {
             if let Some((_, cause)) = letters::resolve_by_key(tx, &row).await? {
                 self.returned.remove(&cause);
-                letters::note_cause_resolved(tx, cause, row.at).await?;
+                letters::note_resolved(tx, cause, row.at).await?;
             }
         }
         Ok(())

@@ -90,7 +90,7 @@ pub async fn save(tx: &mut SqliteConnection, incident: &Incident) -> Result<(), 
     )
     .bind(incident.id.0)
     .bind(incident.state.as_str())
-    .bind(&incident.sample.downstream)
+    .bind(incident.downstream())
     .bind(to_ms(incident.opened_at))
     .bind(incident.resolved_at.map(to_ms))
     .bind(write(incident)?)

@@ -139,12 +139,17 @@ pub async fn resolve_by_id(
     Ok(row.map(|(cause,)| cause))
 }
 
-/// Marks a cause resolved when none of its letters is open any more, so that its return shows.
-pub async fn note_cause_resolved(
-    tx: &mut SqliteConnection,
-    cause_id: i64,
-    at: DateTime<Utc>,
-) -> Result<(), StoreError> {
+/// A letter of a cause was resolved: its workflow has made progress, and when none of the letters is open any more the cause is marked,
+/// so that its return shows.
+pub async fn note_resolved(tx: &mut SqliteConnection, cause_id: i64, at: DateTime<Utc>) -> Result<(), StoreError> {
+    sqlx::query(
+        "UPDATE workflows SET letter_resolved_at = max(coalesce(letter_resolved_at, ?2), ?2) \
+         WHERE id = (SELECT workflow_id FROM causes WHERE id = ?1)",
+    )
+    .bind(cause_id)
+    .bind(to_ms(at))
+    .execute(&mut *tx)
+    .await?;
     sqlx::query(
         "UPDATE causes SET resolved_at = ?2 WHERE id = ?1 AND NOT EXISTS \
          (SELECT 1 FROM dead_letters d WHERE d.cause_id = ?1 AND d.resolved_at IS NULL)",

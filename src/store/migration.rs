@@ -10,6 +10,7 @@ const SQLITE: &[(i64, &str, &str)] = &[
     (3, "incidents", include_str!("../../migrations/sqlite/0003_incidents.sql")),
     (4, "digests", include_str!("../../migrations/sqlite/0004_digests.sql")),
     (5, "outbox", include_str!("../../migrations/sqlite/0005_outbox.sql")),
+    (6, "symptoms", include_str!("../../migrations/sqlite/0006_symptoms.sql")),
 ];
 
 /// Runs what has not run yet.

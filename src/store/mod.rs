@@ -14,6 +14,7 @@ pub mod settings;
 pub mod silences;
 pub mod stats;
 pub mod stored_event;
+pub mod symptoms;
 
 use chrono::{DateTime, Utc};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};

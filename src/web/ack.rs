@@ -96,8 +96,7 @@ fn zone(shared: &Shared) -> Tz {
 fn incident_page(incident: &Incident, link: &LinkQuery, zone: Tz) -> String {
     let names: Vec<&str> = incident.hits.iter().map(|h| h.workflow.as_str()).collect();
     let workflows = escape_html(&names.join(", "));
-    let sample = &incident.sample;
-    let message = escape_html(sample.error.message.as_deref().unwrap_or("no message"));
+    let about = about(incident);
     let action = format!("/ack/{}?sig={}&amp;exp={}", incident.id.0, escape_html(&link.sig), escape_html(&link.exp));
     let state = match incident.state {
         IncidentState::Open => format!(
@@ -115,7 +114,7 @@ fn incident_page(incident: &Incident, link: &LinkQuery, zone: Tz) -> String {
     };
     format!(
         "<h1>#{number}: {workflows}</h1><p>{events} since {since}.</p>\
-         <dl><dt>Class</dt><dd>{class}</dd><dt>First error</dt><dd>{message}</dd></dl>{state}",
+         <dl>{about}</dl>{state}",
         number = incident.told.page_number,
         events = words::noun(incident.event_count(), "failure"),
         since = format_args!(
@@ -123,8 +122,17 @@ fn incident_page(incident: &Incident, link: &LinkQuery, zone: Tz) -> String {
             words::date_time(incident.opened_at, zone),
             words::zone_name(zone, incident.opened_at)
         ),
-        class = sample.class,
     )
+}
+
+/// The failure that opened it, else the symptoms that did.
+fn about(incident: &Incident) -> String {
+    let Some(sample) = &incident.sample else {
+        let told = incident.symptoms.iter().map(|s| format!("<dt>Symptom</dt><dd>{}</dd>", escape_html(&s.text)));
+        return told.collect();
+    };
+    let message = escape_html(sample.error.message.as_deref().unwrap_or("no message"));
+    format!("<dt>Class</dt><dd>{}</dd><dt>First error</dt><dd>{message}</dd>", sample.class)
 }
 
 fn refusal(status: StatusCode, why: &str) -> Response {

@@ -98,8 +98,10 @@ pub struct IncidentView {
     pub workflows: Vec<String>,
     /// `money` or `compliance`.
     pub domain: &'static str,
-    /// Kind of fault of its first failure.
-    pub class: &'static str,
+    /// Kind of fault of its first failure; null when a symptom opened it.
+    pub class: Option<&'static str>,
+    /// Sentences of the symptoms that belong to it.
+    pub symptoms: Vec<String>,
     /// `open`, `acknowledged` or `resolved`.
     pub state: &'static str,
     /// When the first failure arrived.
@@ -129,20 +131,21 @@ pub struct IncidentView {
     /// Words of its first failure.
     pub error_message: Option<String>,
     /// Cause of its first failure.
-    pub fingerprint: String,
+    pub fingerprint: Option<String>,
 }
 
 impl From<Incident> for IncidentView {
     fn from(incident: Incident) -> Self {
         let (events, items) = (incident.event_count(), incident.item_count());
-        let sample = incident.sample;
+        let (class, sample) = (incident.sample.as_ref().map(|s| s.class.as_str()), incident.sample);
         let workflows: Vec<String> = incident.hits.iter().map(|h| h.workflow.to_string()).collect();
         Self {
             id: incident.id.0.to_string(),
-            workflow: workflows.first().cloned().unwrap_or_else(|| sample.workflow.to_string()),
+            workflow: workflows.first().cloned().unwrap_or_default(),
             workflows,
             domain: incident.domain.as_str(),
-            class: sample.class.as_str(),
+            class,
+            symptoms: incident.symptoms.into_iter().map(|s| s.text).collect(),
             state: incident.state.as_str(),
             opened_at: At(incident.opened_at),
             last_failure_at: At(incident.last_failure_at),
@@ -154,10 +157,10 @@ impl From<Incident> for IncidentView {
             items,
             pages: incident.page_count,
             number: incident.told.page_number,
-            step: sample.step,
-            downstream: sample.downstream,
-            error_message: sample.error.message,
-            fingerprint: sample.fingerprint.0,
+            step: sample.as_ref().and_then(|s| s.step.clone()),
+            downstream: sample.as_ref().and_then(|s| s.downstream.clone()),
+            fingerprint: sample.as_ref().map(|s| s.fingerprint.0.clone()),
+            error_message: sample.and_then(|s| s.error.message),
         }
     }
 }
