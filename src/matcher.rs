@@ -137,6 +137,16 @@ impl Matcher {
         self.0.iter().map(|(k, v)| (k, v.as_slice()))
     }
 
+    /// Whether an event of the subject's workflow could match: keys that only an event has are taken to match.
+    pub fn fits_some_event_of(&self, subject: Subject<'_>) -> bool {
+        self.0.iter().all(|(key, globs)| match key {
+            MatchKey::Workflow | MatchKey::Domain => {
+                value_of(key, subject).is_some_and(|v| globs.iter().any(|g| g.matches(v)))
+            }
+            MatchKey::Class | MatchKey::Step | MatchKey::Downstream | MatchKey::Label(_) => true,
+        })
+    }
+
     /// Whether every key matches.
     pub fn matches(&self, subject: Subject<'_>) -> bool {
         self.0.iter().all(|(key, globs)| {

@@ -25,6 +25,10 @@ pub enum Suppression {
     Silenced,
     /// No matching route names page receivers.
     NoPageRoute,
+    /// A symptom that is told in digests only.
+    DigestSeverity,
+    /// A symptom that only records when it would have fired.
+    Observed,
 }
 
 impl Suppression {
@@ -37,6 +41,8 @@ impl Suppression {
             Self::NotAFailure => "not_a_failure",
             Self::Silenced => "silenced",
             Self::NoPageRoute => "no_page_route",
+            Self::DigestSeverity => "digest_severity",
+            Self::Observed => "observed",
         }
     }
 
@@ -49,6 +55,8 @@ impl Suppression {
             Self::NotAFailure => "this event is no failure",
             Self::Silenced => "a silence hides it",
             Self::NoPageRoute => "no route that matches has page receivers",
+            Self::DigestSeverity => "its severity is digest",
+            Self::Observed => "it is only observed: config gives it mode = \"observe\"",
         }
     }
 }

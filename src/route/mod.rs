@@ -2,8 +2,10 @@
 //! Whether something is sent now is decided per incident and digest, not here.
 
 mod decide;
+mod symptom;
 
 pub use decide::{Decision, Paging, Policy, Suppression};
+pub use symptom::SymptomPaging;
 
 use crate::matcher::{MatchKey, Matcher, Subject};
 use crate::name::{DigestName, ReceiverName, RouteName};

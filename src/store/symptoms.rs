@@ -46,10 +46,12 @@ pub struct StandingRow {
     pub open_count: i64,
     /// The first failure of the oldest open one.
     pub oldest_failed_at: Option<DateTime<Utc>>,
-    /// What the oldest is called: its item, else its row.
+    /// What the oldest is called: its item, else its step, else its row.
     pub oldest_name: Option<String>,
     /// When one was last resolved.
     pub last_resolved_at: Option<DateTime<Utc>>,
+    /// The dependency that all open ones failed at, when there is just one.
+    pub downstream: Option<String>,
 }
 
 /// Keeps the signals of a batch, in its own transaction.
@@ -125,27 +127,28 @@ pub async fn remove_state(tx: &mut SqliteConnection, key: &str) -> Result<(), St
 pub async fn standings(pool: &SqlitePool, workflows: &[&str]) -> Result<Vec<StandingRow>, StoreError> {
     let names =
         serde_json::to_string(workflows).map_err(|e| StoreError::Corrupt { what: "workflows", why: e.to_string() })?;
-    let rows: Vec<(String, i64, Option<i64>, Option<String>, Option<i64>)> = sqlx::query_as(
+    type Row = (String, i64, Option<i64>, Option<String>, Option<i64>, Option<String>);
+    let rows: Vec<Row> = sqlx::query_as(
         // The columns beside a lone `min` are those of the row that has it.
-        "SELECT w.name, count(d.id), min(d.failed_at * 1000000 + d.id % 1000000) / 1000000, coalesce(d.item, 'letter ' || d.id), \
-         w.letter_resolved_at FROM json_each(?1) n JOIN workflows w ON w.name = n.value \
-         LEFT JOIN causes c ON c.workflow_id = w.id AND c.disposition = 'dead_lettered' \
-         LEFT JOIN dead_letters d ON d.cause_id = c.id AND d.resolved_at IS NULL \
+        "SELECT w.name, count(d.id), min(d.failed_at * 1000000 + d.id % 1000000) / 1000000, \
+         coalesce(d.item, d.step, 'dead letter ' || d.id), w.letter_resolved_at, \
+         CASE WHEN count(DISTINCT d.downstream) = 1 AND count(d.downstream) = count(d.id) THEN group_concat(DISTINCT d.downstream) END \
+         FROM json_each(?1) n JOIN workflows w ON w.name = n.value LEFT JOIN \
+         (SELECT l.id, l.failed_at, l.item, c.step, c.downstream, c.workflow_id \
+          FROM causes c JOIN dead_letters l ON l.cause_id = c.id AND l.resolved_at IS NULL) d ON d.workflow_id = w.id \
          GROUP BY w.id ORDER BY w.name",
     )
     .bind(names)
     .fetch_all(pool)
     .await?;
-    let row =
-        |(workflow, open_count, oldest, name, resolved): (String, i64, Option<i64>, Option<String>, Option<i64>)| {
-            StandingRow {
-                workflow,
-                open_count,
-                oldest_failed_at: oldest.map(from_ms),
-                oldest_name: name.filter(|_| oldest.is_some()),
-                last_resolved_at: resolved.map(from_ms),
-            }
-        };
+    let row = |(workflow, open_count, oldest, name, resolved, downstream): Row| StandingRow {
+        workflow,
+        open_count,
+        oldest_failed_at: oldest.map(from_ms),
+        oldest_name: name.filter(|_| oldest.is_some()),
+        last_resolved_at: resolved.map(from_ms),
+        downstream,
+    };
     Ok(rows.into_iter().map(row).collect())
 }
 
@@ -210,8 +213,8 @@ mod tests {
         let store = Store::open("sqlite::memory:").await.unwrap();
         for sql in [
             "INSERT INTO workflows (id, name, first_heard_at, last_heard_at) VALUES (1, 'pay', 0, 0), (2, 'report', 0, 0)",
-            "INSERT INTO causes (id, key, fingerprint, workflow_id, event_type, class, disposition, sample, first_seen_at) \
-             VALUES (1, x'00', 'v1:0', 1, 'failure', 'persistent', 'dead_lettered', '', 0)",
+            "INSERT INTO causes (id, key, fingerprint, workflow_id, event_type, class, disposition, downstream, sample, first_seen_at) \
+             VALUES (1, x'00', 'v1:0', 1, 'failure', 'persistent', 'dead_lettered', 'hubspot', '', 0)",
             "INSERT INTO decisions (id, config_version, routes, page, digests, fate, fate_id, reason) VALUES (1, '', '', '', '', '', '', '')",
         ] {
             sqlx::query(sql).execute(store.reader()).await.unwrap();
@@ -232,6 +235,7 @@ mod tests {
             oldest_failed_at: oldest.map(at),
             oldest_name: name.map(str::to_owned),
             last_resolved_at: resolved.map(at),
+            downstream: (open_count > 0).then(|| "hubspot".to_owned()),
         };
         let found = standings(store.reader(), &["pay", "unknown"]).await.unwrap();
         assert_eq!(found, [standing(3, Some(0), Some("order-1"), None)]);
