@@ -1,10 +1,12 @@
 //! `[[symptoms]]` entries of config, parsed and checked. What they mean at run time lives in one file a kind.
 
 use crate::matcher::Matcher;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// How urgent a symptom is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// At once for a protected workflow; first in the next digest for another.
     Page,
@@ -13,7 +15,8 @@ pub enum Severity {
 }
 
 /// Whether a symptom tells anybody.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// It does.
     #[default]

@@ -1,0 +1,260 @@
+//! What symptoms hear of an event: the little that is counted, small enough to be written beside each batch. How it is
+//! remembered lives in `memory`; nothing here judges.
+
+use crate::event::{BreakerState, Class, Detail, Disposition, Event, HeartbeatStatus, OutcomeCounts};
+use crate::name::WorkflowName;
+use chrono::{DateTime, Utc};
+use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// One thing that was heard of a workflow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Signal {
+    /// Of which workflow.
+    #[serde(rename = "w")]
+    pub workflow: WorkflowName,
+    /// When it happened, never later than it arrived. Whole milliseconds.
+    #[serde(rename = "t", with = "chrono::serde::ts_milliseconds")]
+    pub at: DateTime<Utc>,
+    /// What it was.
+    #[serde(rename = "k")]
+    pub what: What,
+}
+
+/// What was heard. Downstreams and error types are as the event gave them; letters and runs are hashes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum What {
+    /// Runs that finished since the last report.
+    #[serde(rename = "r")]
+    Runs {
+        /// Good ones.
+        #[serde(rename = "o", default, skip_serializing_if = "is_zero")]
+        ok: u64,
+        /// Failed ones.
+        #[serde(rename = "f", default, skip_serializing_if = "is_zero")]
+        failed: u64,
+        /// The dependency that they called, when the report names one.
+        #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
+        downstream: Option<String>,
+    },
+    /// Runs that finished since the producer's start.
+    #[serde(rename = "c")]
+    Totals {
+        /// Hash of who counts.
+        #[serde(rename = "p")]
+        producer: u64,
+        /// Hash of which start of the producer.
+        #[serde(rename = "e")]
+        epoch: u64,
+        /// Good ones since then.
+        #[serde(rename = "o")]
+        ok_total: u64,
+        /// Failed ones since then.
+        #[serde(rename = "f")]
+        failed_total: u64,
+    },
+    /// A step failed.
+    #[serde(rename = "x")]
+    Failure {
+        /// Nobody tries again.
+        #[serde(rename = "n", default, skip_serializing_if = "is_false")]
+        is_final: bool,
+        /// The dead letter that it left, none when it left none.
+        #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
+        letter: Option<u64>,
+        /// The run that it ended; none for a retry, which ends no run.
+        #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
+        run: Option<u64>,
+        /// A person had sent the item back to its pipeline.
+        #[serde(rename = "v", default, skip_serializing_if = "is_false")]
+        is_redriven: bool,
+        /// The dependency that failed.
+        #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
+        downstream: Option<String>,
+        /// `error.type`; a bare HTTP status is no type.
+        #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+        error_type: Option<String>,
+        /// How many failures that differ in nothing.
+        #[serde(rename = "c", default = "one", skip_serializing_if = "is_one")]
+        times: u64,
+    },
+    /// A step that had failed went through.
+    #[serde(rename = "g")]
+    Recovery {
+        /// Its run.
+        #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
+        run: Option<u64>,
+        /// The dependency that answered.
+        #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
+        downstream: Option<String>,
+        /// How many recoveries that differ in nothing.
+        #[serde(rename = "c", default = "one", skip_serializing_if = "is_one")]
+        times: u64,
+    },
+    /// How the sender says it is.
+    #[serde(rename = "h")]
+    Heartbeat {
+        /// Well, badly, or not at all.
+        #[serde(rename = "s")]
+        status: HeartbeatStatus,
+    },
+    /// A circuit breaker changed.
+    #[serde(rename = "b")]
+    Breaker {
+        /// Whose.
+        #[serde(rename = "d")]
+        downstream: String,
+        /// To what.
+        #[serde(rename = "s")]
+        state: BreakerState,
+    },
+    /// A person is done with a dead letter: says nothing of whether the workflow lives.
+    #[serde(rename = "z")]
+    Resolved,
+    /// A sign of life that counts nowhere: a run that waits for a human, a step left out on purpose.
+    #[serde(rename = "a")]
+    Alive,
+}
+
+impl Signal {
+    /// What an event says for symptoms; its time is `occurred_at`, clamped to arrival. None when it says nothing.
+    pub fn of(event: &Event) -> Option<Self> {
+        let at = event.occurred_at.min(event.received_at);
+        let at = DateTime::from_timestamp_millis(at.timestamp_millis())?;
+        Some(Self { workflow: event.workflow.clone(), at, what: what(event) })
+    }
+
+    /// The start of its bucket of 10 s, in s since 1970.
+    fn bucket(&self) -> i64 {
+        self.at.timestamp().div_euclid(10) * 10
+    }
+}
+
+fn what(event: &Event) -> What {
+    let downstream = event.downstream.clone();
+    let run = event.run_id.as_deref().map(hash);
+    match &event.detail {
+        Detail::Failure => failure(event, run, downstream),
+        Detail::Recovery { .. } => What::Recovery { run, downstream, times: 1 },
+        Detail::Outcome(OutcomeCounts::Delta { ok, failed }) => What::Runs { ok: *ok, failed: *failed, downstream },
+        Detail::Outcome(OutcomeCounts::Cumulative { producer, epoch, ok_total, failed_total }) => What::Totals {
+            producer: hash(producer),
+            epoch: hash(epoch),
+            ok_total: *ok_total,
+            failed_total: *failed_total,
+        },
+        Detail::Heartbeat { status, .. } => What::Heartbeat { status: *status },
+        Detail::Resolution { .. } => What::Resolved,
+        Detail::Breaker { state } => match downstream {
+            Some(downstream) => What::Breaker { downstream, state: *state },
+            None => What::Alive,
+        },
+    }
+}
+
+fn failure(event: &Event, run: Option<u64>, downstream: Option<String>) -> What {
+    if event.class == Class::Interrupted {
+        return What::Alive;
+    }
+    let error_type = event.error.kind.clone();
+    let is_redriven = event.redriven_from.is_some() || event.redrive_count.is_some_and(|count| count > 0);
+    let of = |is_final, letter, run| What::Failure {
+        is_final,
+        letter,
+        run,
+        is_redriven,
+        downstream: downstream.clone(),
+        error_type: error_type.clone(),
+        times: 1,
+    };
+    match event.disposition {
+        Disposition::Retrying => of(false, None, None),
+        Disposition::DeadLettered => of(true, Some(hash(&event.dead_letter_key())), run),
+        Disposition::Failed => of(true, None, run),
+        Disposition::Skipped => What::Alive,
+    }
+}
+
+/// The first 8 bytes of SHA-256: the same in every process and version.
+pub(super) fn hash(text: &str) -> u64 {
+    let digest = digest(&SHA256, text.as_bytes());
+    digest.as_ref().iter().take(8).fold(0, |sum, byte| (sum << 8) | u64::from(*byte))
+}
+
+/// Merges what may be merged: neighbours of one workflow within one bucket of 10 s, where no order, identity or end of
+/// a row of failures is lost. The memory that takes the result is the same as the one that takes all of `signals`.
+pub fn fold(signals: Vec<Signal>) -> Vec<Signal> {
+    let mut kept: Vec<Signal> = Vec::new();
+    let mut last: HashMap<WorkflowName, Vec<usize>> = HashMap::new();
+    for signal in signals {
+        let own = last.entry(signal.workflow.clone()).or_default();
+        let place = own.iter().rev().take(NEIGHBOURS_MAX).find(|at| {
+            kept.get(**at).is_some_and(|other| other.bucket() == signal.bucket() && merges(&other.what, &signal.what))
+        });
+        match place.and_then(|at| kept.get_mut(*at)) {
+            Some(other) => merge(other, signal),
+            None => {
+                own.push(kept.len());
+                kept.push(signal);
+            }
+        }
+    }
+    kept
+}
+
+/// How far back a neighbour is looked for.
+const NEIGHBOURS_MAX: usize = 8;
+
+fn merges(one: &What, other: &What) -> bool {
+    match (one, other) {
+        // A report with a good run ends a row of failures, wherever in it that run was.
+        (What::Runs { ok: a, downstream: d, .. }, What::Runs { ok: b, downstream: e, .. }) => {
+            *a > 0 && *b > 0 && d == e
+        }
+        (
+            What::Failure { is_final: false, downstream: d, error_type: t, .. },
+            What::Failure { is_final: false, downstream: e, error_type: u, .. },
+        ) => d == e && t == u,
+        (What::Recovery { run: None, downstream: d, .. }, What::Recovery { run: None, downstream: e, .. }) => d == e,
+        (What::Totals { producer: a, epoch: b, .. }, What::Totals { producer: c, epoch: d, .. }) => a == c && b == d,
+        (What::Alive, What::Alive) | (What::Resolved, What::Resolved) => true,
+        _ => false,
+    }
+}
+
+fn merge(kept: &mut Signal, signal: Signal) {
+    match (&mut kept.what, signal.what) {
+        (What::Runs { ok, failed, .. }, What::Runs { ok: more, failed: worse, .. }) => {
+            *ok = ok.saturating_add(more);
+            *failed = failed.saturating_add(worse);
+        }
+        (What::Failure { times, .. }, What::Failure { times: more, .. })
+        | (What::Recovery { times, .. }, What::Recovery { times: more, .. }) => *times = times.saturating_add(more),
+        (What::Totals { ok_total, failed_total, .. }, What::Totals { ok_total: ok, failed_total: failed, .. }) => {
+            *ok_total = (*ok_total).max(ok);
+            *failed_total = (*failed_total).max(failed);
+        }
+        _ => {}
+    }
+    kept.at = kept.at.max(signal.at);
+}
+
+fn one() -> u64 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_one(n: &u64) -> bool {
+    *n == 1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
+}
