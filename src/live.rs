@@ -11,6 +11,7 @@ use crate::route::Policy;
 use crate::silence::Silence;
 use crate::store::Store;
 use crate::store::settings::SecretKey;
+use crate::symptom::ToldSymptom;
 use arc_swap::ArcSwap;
 use async_nats::Client;
 use std::sync::Arc;
@@ -92,6 +93,8 @@ pub struct Shared {
     pub nats: Client,
     /// What intake was started with; a reload does not change it.
     pub nats_settings: NatsSettings,
+    /// Symptoms that fire, as of the last tick.
+    pub symptoms: ArcSwap<Vec<ToldSymptom>>,
     /// Wakes delivery.
     pub outbox_wake: Arc<Notify>,
     /// Asks for a reload; answered with what was wrong, if anything.

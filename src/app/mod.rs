@@ -5,6 +5,7 @@ mod fault_log;
 mod listener;
 mod messages;
 mod reload;
+pub mod symptoms;
 mod throttle;
 pub mod tick;
 mod watermark;
@@ -13,7 +14,7 @@ pub use compile::{CompileError, compile, read_templates};
 
 use crate::clock;
 use crate::deliver::{Deliverer, DeliverySettings, LEASE, Observe};
-use crate::ingest::commit::Intake;
+use crate::ingest::commit::{Intake, Signals};
 use crate::ingest::consumer::{Consumer, Readiness};
 use crate::ingest::jetstream;
 use crate::live::{Keys, Shared};
@@ -146,6 +147,7 @@ impl Service {
             metrics,
             nats: nats.clone(),
             nats_settings: nats_settings.clone(),
+            symptoms: ArcSwap::default(),
             outbox_wake: deliverer.waker(),
             reload,
         });
@@ -163,7 +165,7 @@ impl Service {
             }),
             readiness,
         };
-        tasks.spawn(consumer.run(Intake::new(store.clone()), stop.clone()));
+        tasks.spawn(consumer.run(Intake::new(store.clone(), Signals::Kept), stop.clone()));
         tasks.spawn(deliver(deliverer, stop.clone()));
         tasks.spawn(tick_all(shared.clone(), faults, oddities, gone, stop.clone()));
         tasks.spawn(reload::run(path, files, shared.clone(), delivery, reloads, stop.clone()));
@@ -226,6 +228,7 @@ async fn tick_all(
         for (part, error) in &ticked.failures {
             error!(%error, "{part} could not be looked at");
         }
+        shared.symptoms.store(Arc::new(ticker.firing()));
         if ticked.has_messages {
             shared.outbox_wake.notify_one();
         }

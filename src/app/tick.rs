@@ -1,6 +1,7 @@
 //! The tick: the store is looked at, and what is due is decided and written. The service does it once a second, a backtest at every
 //! instant at which something can be due. Nothing waits in memory between ticks, so a restart loses nothing.
 
+use super::symptoms::{Settled, SymptomDesk};
 use crate::config::DigestSettings;
 use crate::digest::Late;
 use crate::digest::plan::{DigestRule, PlanDecision, plan};
@@ -10,8 +11,10 @@ use crate::live::Live;
 use crate::outbox::{NewEntry, queue};
 use crate::store::ledger::Cover;
 use crate::store::{Store, StoreError, WriteTx, incidents, ledger, letters};
+use crate::symptom::ToldSymptom;
 use chrono::{DateTime, DurationRound, TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use tracing::{info, warn};
 
 /// How soon the service looks again.
@@ -30,6 +33,8 @@ pub trait Watermark {
     fn refresh(&mut self) -> impl Future<Output = ()> + Send;
     /// Whether intake has passed `instant`, as far as the last look says; none while it is worth waiting.
     fn passed(&mut self, instant: DateTime<Utc>, now: DateTime<Utc>) -> Option<Passed>;
+    /// Up to when everything that happened is known: symptoms are looked at as of then. None while that is not known.
+    fn reached(&mut self, now: DateTime<Utc>) -> impl Future<Output = Option<DateTime<Utc>>> + Send;
     /// Forgets all instants but these: no digest waits for the others any more.
     fn keep_only(&mut self, waiting: &BTreeSet<DateTime<Utc>>);
 }
@@ -39,6 +44,7 @@ pub trait Watermark {
 pub struct Ticker {
     /// Windows that are due and wait for intake. Kept, so that a slot or a closing time that passes meanwhile changes nothing.
     waiting: BTreeMap<Target, Occasion>,
+    symptoms: SymptomDesk,
 }
 
 /// What a tick came to.
@@ -48,6 +54,8 @@ pub struct Ticked {
     pub has_messages: bool,
     /// Digests that wait for open hours.
     pub holds: Vec<Held>,
+    /// Symptoms that changed, and what became of each.
+    pub symptoms: Vec<Settled>,
     /// When something is due next if nothing arrives before; never later than it really is.
     pub next_at: Option<DateTime<Utc>>,
     /// Parts that failed; they are tried again at the next tick.
@@ -79,6 +87,21 @@ enum Due {
 }
 
 impl Ticker {
+    /// One whose symptoms are fed by a player of recorded events.
+    pub fn played(live: &Live, now: DateTime<Utc>) -> Self {
+        Self { waiting: BTreeMap::new(), symptoms: SymptomDesk::played(live, now) }
+    }
+
+    /// The symptoms, for a player.
+    pub fn symptoms(&mut self) -> &mut SymptomDesk {
+        &mut self.symptoms
+    }
+
+    /// Symptoms that fire, as of the last tick.
+    pub fn firing(&self) -> Vec<ToldSymptom> {
+        self.symptoms.firing()
+    }
+
     /// One tick. Each part is tried even when another failed.
     pub async fn tick(
         &mut self,
@@ -88,18 +111,40 @@ impl Ticker {
         now: DateTime<Utc>,
     ) -> Ticked {
         let mut ticked = Ticked::default();
-        advance_incidents(store, live, now, &mut ticked).await;
+        if let Err(error) = self.look_at_symptoms(store, live, watermark, now, &mut ticked).await {
+            ticked.failures.push(("symptoms", error));
+        }
+        advance_incidents(store, live, self.symptoms.active_keys().as_ref(), now, &mut ticked).await;
         let due = self.find_due(store, live, now, &mut ticked).await;
+        let firing = if due.is_empty() { Arc::default() } else { Arc::new(self.firing()) };
         if !due.is_empty() {
             watermark.refresh().await;
         }
-        for (target, occasion) in due {
+        for (target, mut occasion) in due {
+            occasion.firing = firing.clone();
             if let Err(error) = self.tell(store, live, watermark, target, occasion, now, &mut ticked).await {
                 ticked.failures.push(("digest", error));
             }
         }
         watermark.keep_only(&self.waiting.values().map(|o| o.window.end_at).collect());
         ticked
+    }
+
+    async fn look_at_symptoms(
+        &mut self,
+        store: &Store,
+        live: &Live,
+        watermark: &mut impl Watermark,
+        now: DateTime<Utc>,
+        ticked: &mut Ticked,
+    ) -> Result<(), StoreError> {
+        self.symptoms.catch_up(store, live, now).await?;
+        if let Some(at) = watermark.reached(now).await {
+            let looked = self.symptoms.look(store, live, at, now).await?;
+            ticked.has_messages |= looked.has_messages;
+            ticked.symptoms = looked.changes;
+        }
+        Ok(())
     }
 
     /// The windows that are due. A target that can't be looked at holds up no other.
@@ -184,42 +229,64 @@ impl Ticker {
                 due_at,
                 late: late.map(|l| Late { slots_count: l.slots_missed, away: None }),
                 incomplete: None,
+                firing: Arc::default(),
             }),
         })
     }
 }
 
 /// Moves every incident that is due. One that can't be moved holds up no other.
-async fn advance_incidents(store: &Store, live: &Live, now: DateTime<Utc>, ticked: &mut Ticked) {
+/// `active` are the keys of symptoms that are not over; none while that is not known.
+async fn advance_incidents(
+    store: &Store,
+    live: &Live,
+    active: Option<&BTreeSet<String>>,
+    now: DateTime<Utc>,
+    ticked: &mut Ticked,
+) {
     let open = match incidents::all_open(store.reader()).await {
         Ok(open) => open,
         Err(error) => return ticked.failures.push(("incidents", error)),
     };
     for (incident, open_letters) in open {
         let reading = Reading { open_letters };
-        if advance(&incident, reading, now) == Transition::Rest {
+        let over = active.map(|active| ended(&incident, active)).unwrap_or_default();
+        if over.is_empty() && advance(&incident, reading, now) == Transition::Rest {
             ticked.look_at(next_change_at(&incident, reading));
             continue;
         }
         // One transition a tick; the next may follow at once.
         ticked.look_at(Some(now + NEXT_TICK));
-        match advance_one(store, live, incident.id, now).await {
+        match advance_one(store, live, incident.id, &over, now).await {
             Ok(moved) => ticked.has_messages |= moved,
             Err(error) => ticked.failures.push(("incident", error)),
         }
     }
 }
 
+/// Symptoms of an incident that are over.
+fn ended(incident: &Incident, active: &BTreeSet<String>) -> Vec<String> {
+    let firing = incident.symptoms.iter().filter(|s| s.ended_at.is_none());
+    firing.map(|s| s.key.clone()).filter(|key| !active.contains(key)).collect()
+}
+
 /// It may have changed between the two looks: what is decided here is decided inside the transaction.
-async fn advance_one(store: &Store, live: &Live, id: IncidentId, now: DateTime<Utc>) -> Result<bool, StoreError> {
+async fn advance_one(
+    store: &Store,
+    live: &Live,
+    id: IncidentId,
+    over: &[String],
+    now: DateTime<Utc>,
+) -> Result<bool, StoreError> {
     let mut tx = store.begin().await?;
-    let Some(incident) = incidents::find(&mut tx, id).await? else { return Ok(false) };
+    let Some(mut incident) = incidents::find(&mut tx, id).await? else { return Ok(false) };
+    if over.iter().fold(false, |any, key| incident.end_symptom(key, now) || any) {
+        incidents::save(&mut tx, &incident).await?;
+    }
     let open_letters = letters::open_of_incident(&mut tx, id.0).await?;
     let transition = advance(&incident, Reading { open_letters }, now);
     let moved = carry_out(&mut tx, live, incident, &transition, open_letters, now).await?;
-    if moved {
-        tx.commit().await?;
-    }
+    tx.commit().await?;
     Ok(moved)
 }
 

@@ -2,6 +2,7 @@
 //! limit; then it says what is missing.
 
 use super::tick::{Passed, Watermark};
+use crate::ingest::consumer::Readiness;
 use crate::ingest::jetstream;
 use crate::live::Shared;
 use crate::render::words;
@@ -21,6 +22,16 @@ pub struct StreamWatermark {
     barriers: BTreeMap<DateTime<Utc>, Barrier>,
     /// As of the last look; none when NATS did not answer.
     state: Option<StreamState>,
+    catching_up: CatchingUp,
+}
+
+/// Whether what was published while nobody listened has been read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CatchingUp {
+    /// Not yet, since intake last began to listen.
+    Since(Option<DateTime<Utc>>),
+    /// It has.
+    Done,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +44,7 @@ struct Barrier {
 impl StreamWatermark {
     /// Nothing is asked before the first digest is due.
     pub fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, barriers: BTreeMap::new(), state: None }
+        Self { shared, barriers: BTreeMap::new(), state: None, catching_up: CatchingUp::Since(None) }
     }
 }
 
@@ -55,6 +66,27 @@ impl Watermark for StreamWatermark {
             return Some(Passed { incomplete: None });
         }
         (now - barrier.waiting_since >= PATIENCE).then(|| Passed { incomplete: Some(missing(behind, instant)) })
+    }
+
+    /// After a start, or when NATS was away, what came meanwhile is read before anything is judged; but not for ever.
+    async fn reached(&mut self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        if *self.shared.readiness.borrow() != Readiness::Ready {
+            self.catching_up = CatchingUp::Since(None);
+            return None;
+        }
+        if let CatchingUp::Since(since) = self.catching_up {
+            let since = since.unwrap_or(now);
+            let state = timeout(REQUEST_TIMEOUT, stream_state(&self.shared)).await.ok().flatten();
+            let is_read = state.is_some_and(|s| s.acked_sequence >= s.last_sequence);
+            self.catching_up =
+                if is_read || now - since >= PATIENCE { CatchingUp::Done } else { CatchingUp::Since(Some(since)) };
+        }
+        match self.catching_up {
+            CatchingUp::Since(_) => None,
+            CatchingUp::Done if self.shared.metrics.lag() == 0 => Some(now),
+            // What waits in the stream came after the newest that is read.
+            CatchingUp::Done => self.shared.metrics.watermark(),
+        }
     }
 
     fn keep_only(&mut self, waiting: &BTreeSet<DateTime<Utc>>) {

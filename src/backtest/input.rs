@@ -132,19 +132,23 @@ pub struct Inflow {
 }
 
 impl Inflow {
-    /// The next line that arrives before `at`; none when there is none.
+    /// When the next line arrives; none when there is no other.
     ///
     /// # Errors
     /// When the file can't be read.
-    pub async fn next_before(&mut self, at: DateTime<Utc>) -> Result<Option<Read>, BacktestError> {
+    pub async fn next_at(&mut self) -> Result<Option<DateTime<Utc>>, BacktestError> {
         if self.ready.is_empty() {
             match self.inbox.recv().await {
                 Some(portion) => self.ready = portion?,
                 None => return Ok(None),
             }
         }
-        let is_next = self.ready.front().is_some_and(|read| read.arrival_at < at);
-        Ok(if is_next { self.ready.pop_front() } else { None })
+        Ok(self.ready.front().map(|read| read.arrival_at))
+    }
+
+    /// The line that `next_at` spoke of.
+    pub fn take(&mut self) -> Option<Read> {
+        self.ready.pop_front()
     }
 }
 

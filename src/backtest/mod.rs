@@ -11,6 +11,7 @@
 pub mod against;
 mod agenda;
 mod gather;
+mod heard;
 pub mod input;
 pub mod line;
 pub mod report;
@@ -18,7 +19,7 @@ pub mod report;
 use crate::app::tick::{Passed, Ticker, Watermark};
 use crate::event::{Event, EventType};
 use crate::ingest::Reader;
-use crate::ingest::commit::{Intake, Item, Progress};
+use crate::ingest::commit::{Intake, Item, Progress, Signals};
 use crate::live::{Keys, Live};
 use crate::route::{Decision, Paging, Suppression};
 use crate::store::intake::QuarantineRow;
@@ -26,6 +27,7 @@ use crate::store::{Store, StoreError, incidents};
 use agenda::Agenda;
 use chrono::{DateTime, Utc};
 use gather::Gather;
+use heard::{Heard, look_ahead, symptom_line};
 use input::{Inflow, Input, Read};
 use line::{Line, LineKind};
 use std::collections::BTreeSet;
@@ -106,6 +108,10 @@ impl Watermark for AllRead {
         Some(Passed { incomplete: None })
     }
 
+    async fn reached(&mut self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        Some(now)
+    }
+
     fn keep_only(&mut self, _: &BTreeSet<DateTime<Utc>>) {}
 }
 
@@ -127,12 +133,13 @@ async fn play_by(
     let store = Store::open("sqlite::memory:").await?;
     let mut play = Play {
         live,
-        intake: Intake::new(store.clone()),
-        ticker: Ticker::default(),
+        intake: Intake::new(store.clone(), Signals::Taken),
+        ticker: Ticker::played(live, span.from),
         agenda,
         gather: Gather::new(store.clone()),
         store,
         sink,
+        heard: Heard::default(),
         read_count: 0,
     };
     let reader: Arc<Reader> = live.reader.clone();
@@ -146,6 +153,7 @@ struct Play<'a> {
     ticker: Ticker,
     agenda: Agenda,
     gather: Gather,
+    heard: Heard,
     sink: &'a mut dyn Sink,
     read_count: usize,
 }
@@ -184,15 +192,19 @@ impl Play<'_> {
     ) -> Result<Vec<(Read, Option<Decision>)>, BacktestError> {
         let mut batch = Vec::new();
         while batch.len() < BATCH_MAX {
-            let Some(read) = inflow.next_before(cut.at).await? else {
-                cut.is_full = false;
+            let next_at = inflow.next_at().await?.filter(|at| *at < cut.at);
+            let changes_at = look_ahead(self.ticker.symptoms(), next_at.unwrap_or(cut.at), cut.at);
+            let next = next_at.filter(|_| changes_at.is_none()).and_then(|_| inflow.take());
+            let Some(read) = next else {
+                *cut = Cut { at: changes_at.unwrap_or(cut.at), is_full: false };
                 return Ok(batch);
             };
             let decision = match &read.item {
                 Item::Event(decoded, _) => {
                     let decision = self.live.policy.decide(&decoded.event, read.arrival_at);
                     let look_at = self.agenda.look_at(&decoded.event, &decision);
-                    cut.at = look_at.map_or(cut.at, |at| at.min(cut.at));
+                    let standing_at = self.heard.take(self.ticker.symptoms(), &decoded.event);
+                    cut.at = [look_at, standing_at].into_iter().flatten().fold(cut.at, DateTime::min);
                     Some(decision)
                 }
                 Item::Unreadable(_) => None,
@@ -248,6 +260,7 @@ impl Play<'_> {
             return Err(error.into());
         }
         let mut lines = self.gather.holds(&ticked.holds, now);
+        lines.extend(ticked.symptoms.iter().filter_map(|settled| symptom_line(settled, now)));
         if ticked.has_messages {
             lines.extend(self.gather.messages(self.live, now).await?);
         }

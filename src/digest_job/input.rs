@@ -1,9 +1,12 @@
 //! Reads from the store what a digest is composed from. Nothing is decided or written here.
 
 use super::target::{Target, mailbox};
+use super::urgent::urgent;
 use crate::config::Config;
 use crate::digest::plan::Window;
-use crate::digest::{DigestInput, Fate, Late, LetterFlow, PageRecord, PageState, SilenceLine, Totals, WorkflowInfo};
+use crate::digest::{
+    DigestInput, Fate, Late, LetterFlow, PageRecord, PageState, SilenceLine, SymptomLine, Totals, WorkflowInfo,
+};
 use crate::event::{Class, Fingerprint};
 use crate::incident::{Incident, IncidentState};
 use crate::live::Live;
@@ -11,8 +14,10 @@ use crate::name::{RouteName, WorkflowName};
 use crate::route::Route;
 use crate::store::digest_input::{self as read, Counted, Scope};
 use crate::store::{Store, StoreError, letters, silences};
+use crate::symptom::ToldSymptom;
 use chrono::{DateTime, Utc};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What `compose` is told beside the store.
 #[derive(Clone, Debug)]
@@ -25,6 +30,8 @@ pub struct Occasion {
     pub late: Option<Late>,
     /// What is missing.
     pub incomplete: Option<String>,
+    /// Symptoms that fire.
+    pub firing: Arc<Vec<ToldSymptom>>,
 }
 
 /// Reads what the digest of `target` is composed from.
@@ -58,6 +65,7 @@ pub async fn read_input(
     }
     let silences = silence_lines(store, live, &counted).await?;
     let unreadable = if target.owner.is_none() { read::unreadable(pool, &scope).await? } else { Vec::new() };
+    let urgent = urgent(live, target, occasion.window, &occasion.firing, &counted.cells);
     let settings = live.config.digests.get(&target.digest);
     Ok(DigestInput {
         digest: target.digest.clone(),
@@ -71,7 +79,7 @@ pub async fn read_input(
         zone: settings.map_or(chrono_tz::Tz::UTC, |d| d.timezone),
         number: 0,
         public_url: live.config.http.public_url.clone(),
-        workflows: workflow_infos(live, &counted, &open, &pages, &last_heard),
+        workflows: workflow_infos(live, &counted, &open, &pages, &urgent, &last_heard),
         last_letters: read::last_letters(pool, &scope).await?,
         fingerprints: read::fingerprints(pool, &scope, &causes, &counted.first_at).await?,
         late_count: counted.late_count,
@@ -80,7 +88,7 @@ pub async fn read_input(
         open_letters: open,
         letter_flow: flow,
         pages,
-        urgent: Vec::new(),
+        urgent,
         unreadable,
         silences,
         service: Vec::new(),
@@ -175,6 +183,7 @@ fn workflow_infos(
     counted: &Counted,
     open: &[crate::digest::LetterGroup],
     pages: &[PageRecord],
+    urgent: &[SymptomLine],
     last_heard: &BTreeMap<WorkflowName, DateTime<Utc>>,
 ) -> BTreeMap<WorkflowName, WorkflowInfo> {
     let names: BTreeSet<&WorkflowName> = counted
@@ -183,6 +192,7 @@ fn workflow_infos(
         .map(|c| &c.workflow)
         .chain(open.iter().map(|g| &g.workflow))
         .chain(pages.iter().flat_map(|p| &p.workflows))
+        .chain(urgent.iter().map(|s| &s.workflow))
         .collect();
     let info = |name: &WorkflowName| {
         let known = live.config.workflows.find(name);

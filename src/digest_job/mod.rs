@@ -4,6 +4,7 @@
 mod input;
 mod preview;
 mod target;
+mod urgent;
 
 pub use input::{Occasion, read_input};
 pub use preview::{PreviewError, preview};
@@ -44,7 +45,8 @@ pub async fn tell(
     let Some(receiver) = live.config.receivers.get(&target.receiver) else { return Ok(WindowOutcome::NotOurs) };
     let send_empty = live.config.digests.get(&target.digest).is_some_and(|d| d.send_empty);
     let (digest, key, window) = (target.digest.as_str(), target.key(), occasion.window);
-    if !send_empty && is_quiet(&input) {
+    let news = urgent::is_news(input.urgent.len(), window, &occasion.firing);
+    if !send_empty && !news && is_quiet(&input) {
         let mut tx = store.begin().await?;
         let ours = ledger::advance_cover(&mut tx, digest, &key, window.start_at, window.end_at).await?;
         tx.commit().await?;

@@ -10,7 +10,9 @@ use crate::live::Live;
 use crate::outbox::queue;
 use crate::render::Content;
 use crate::store::{Store, StoreError, ledger};
+use crate::symptom::ToldSymptom;
 use chrono::{DateTime, Utc};
+use std::sync::Arc;
 
 /// Why there is no preview.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +39,7 @@ pub enum PreviewError {
 ///
 /// # Errors
 /// When there is no such digest, or the store can't be read.
+#[expect(clippy::too_many_arguments, reason = "each is a choice of who asks")]
 pub async fn preview(
     store: &Store,
     live: &Live,
@@ -44,6 +47,7 @@ pub async fn preview(
     receiver: &str,
     end: Option<DateTime<Utc>>,
     channel: Channel,
+    firing: Arc<Vec<ToldSymptom>>,
     now: DateTime<Utc>,
 ) -> Result<Content, PreviewError> {
     let all = targets(&live.config);
@@ -58,7 +62,7 @@ pub async fn preview(
         });
     };
     let window = preview_window(store, live, target, end, now).await?;
-    let occasion = Occasion { window, due_at: window.end_at, late: None, incomplete: None };
+    let occasion = Occasion { window, due_at: window.end_at, late: None, incomplete: None, firing };
     let mut input = read_input(store, live, target, &occasion).await?;
     input.number = queue::peek_number(store.reader()).await?;
     Ok(render(live, target, &compose(&input), input.number, channel))

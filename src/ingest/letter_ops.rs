@@ -1,6 +1,7 @@
 //! Dead letters of one batch: opened, repeated and resolved in the order of the events, in as few statements as that allows.
 
 use crate::event::{Detail, Disposition, Event, EventType};
+use crate::name::WorkflowName;
 use crate::store::StoreError;
 use crate::store::intake;
 use crate::store::key::{Key, hash_key};
@@ -84,6 +85,8 @@ pub struct LetterOps {
     opening_at: HashMap<Key, usize>,
     resolving: BTreeMap<Key, ResolutionRow>,
     returned: BTreeSet<i64>,
+    /// Workflows of letters that were resolved by number: it need not be the event's own.
+    progressed: BTreeSet<WorkflowName>,
 }
 
 impl LetterOps {
@@ -127,21 +130,26 @@ impl LetterOps {
             Resolves::Row { id, note, by, at } => {
                 let cause = letters::resolve_by_id(tx, id, note.as_deref(), by.as_deref(), at).await?;
                 if let Some(cause) = cause {
-                    letters::note_resolved(tx, cause, at).await?;
+                    self.progressed.insert(letters::note_resolved(tx, cause, at).await?);
                 }
             }
         }
         Ok(())
     }
 
-    /// Writes what is pending, and marks causes that came back after they were resolved.
-    pub async fn flush(mut self, tx: &mut SqliteConnection, now: DateTime<Utc>) -> Result<(), StoreError> {
+    /// Writes what is pending, and marks causes that came back after they were resolved. Gives the workflows of letters that were
+    /// resolved by number.
+    pub async fn flush(
+        mut self,
+        tx: &mut SqliteConnection,
+        now: DateTime<Utc>,
+    ) -> Result<BTreeSet<WorkflowName>, StoreError> {
         self.flush_opening(tx).await?;
         self.flush_resolving(tx).await?;
         for cause in self.returned {
             intake::note_regressed(tx, cause, now).await?;
         }
-        Ok(())
+        Ok(self.progressed)
     }
 
     async fn flush_opening(&mut self, tx: &mut SqliteConnection) -> Result<(), StoreError> {

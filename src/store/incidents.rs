@@ -58,6 +58,13 @@ pub async fn all_open(pool: &SqlitePool) -> Result<Vec<(Incident, u64)>, StoreEr
     Ok(rows.iter().filter_map(|(body, open)| Some((readable(body)?, open.unsigned_abs()))).collect())
 }
 
+/// Every unresolved incident, oldest first.
+pub async fn unresolved(tx: &mut SqliteConnection) -> Result<Vec<Incident>, StoreError> {
+    let rows: Vec<(String,)> =
+        sqlx::query_as("SELECT body FROM incidents WHERE state <> 'resolved' ORDER BY id").fetch_all(tx).await?;
+    Ok(rows.iter().filter_map(|(body,)| readable(body)).collect())
+}
+
 /// One incident, inside a transaction.
 pub async fn find(tx: &mut SqliteConnection, id: IncidentId) -> Result<Option<Incident>, StoreError> {
     let row: Option<(String,)> =

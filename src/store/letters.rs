@@ -3,6 +3,7 @@
 use super::bulk::Bulk;
 use super::key::Key;
 use super::{StoreError, from_ms, to_ms};
+use crate::name::WorkflowName;
 use chrono::{DateTime, Utc};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection, SqlitePool};
@@ -140,15 +141,19 @@ pub async fn resolve_by_id(
 }
 
 /// A letter of a cause was resolved: its workflow has made progress, and when none of the letters is open any more the cause is marked,
-/// so that its return shows.
-pub async fn note_resolved(tx: &mut SqliteConnection, cause_id: i64, at: DateTime<Utc>) -> Result<(), StoreError> {
-    sqlx::query(
+/// so that its return shows. Gives the workflow's name.
+pub async fn note_resolved(
+    tx: &mut SqliteConnection,
+    cause_id: i64,
+    at: DateTime<Utc>,
+) -> Result<WorkflowName, StoreError> {
+    let (workflow,): (String,) = sqlx::query_as(
         "UPDATE workflows SET letter_resolved_at = max(coalesce(letter_resolved_at, ?2), ?2) \
-         WHERE id = (SELECT workflow_id FROM causes WHERE id = ?1)",
+         WHERE id = (SELECT workflow_id FROM causes WHERE id = ?1) RETURNING name",
     )
     .bind(cause_id)
     .bind(to_ms(at))
-    .execute(&mut *tx)
+    .fetch_one(&mut *tx)
     .await?;
     sqlx::query(
         "UPDATE causes SET resolved_at = ?2 WHERE id = ?1 AND NOT EXISTS \
@@ -158,7 +163,7 @@ pub async fn note_resolved(tx: &mut SqliteConnection, cause_id: i64, at: DateTim
     .bind(to_ms(at))
     .execute(tx)
     .await?;
-    Ok(())
+    Ok(WorkflowName::new(workflow))
 }
 
 /// A dead letter as lists show it.

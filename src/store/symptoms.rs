@@ -3,6 +3,7 @@
 
 use super::bulk::Bulk;
 use super::{StoreError, from_ms, to_ms};
+use crate::symptom::Signal;
 use chrono::{DateTime, Utc};
 use sqlx::{SqliteConnection, SqlitePool};
 
@@ -20,8 +21,6 @@ pub struct SignalRow {
 pub struct MemoryRow {
     /// Which part.
     pub part: String,
-    /// The last signals that are in it.
-    pub applied_id: i64,
     /// As the `symptom` room writes it.
     pub body: Vec<u8>,
 }
@@ -55,7 +54,12 @@ pub struct StandingRow {
 }
 
 /// Keeps the signals of a batch, in its own transaction.
-pub async fn add_signals(tx: &mut SqliteConnection, signals: &str) -> Result<(), StoreError> {
+pub async fn add_signals(tx: &mut SqliteConnection, signals: &[Signal]) -> Result<(), StoreError> {
+    if signals.is_empty() {
+        return Ok(());
+    }
+    let signals = serde_json::to_string(signals)
+        .map_err(|e| StoreError::Corrupt { what: "symptom_signals.signals", why: e.to_string() })?;
     sqlx::query("INSERT INTO symptom_signals (signals) VALUES (?)").bind(signals).execute(tx).await?;
     Ok(())
 }
@@ -71,28 +75,47 @@ pub async fn signals_after(pool: &SqlitePool, after: i64, limit: i64) -> Result<
     Ok(rows.into_iter().map(|(id, signals)| SignalRow { id, signals }).collect())
 }
 
-/// Forgets signals before the batch `id`: all memory has them.
-pub async fn forget_signals(tx: &mut SqliteConnection, before: i64) -> Result<(), StoreError> {
-    sqlx::query("DELETE FROM symptom_signals WHERE id < ?").bind(before).execute(tx).await?;
-    Ok(())
-}
-
-/// All of the memory.
-pub async fn memory(pool: &SqlitePool) -> Result<Vec<MemoryRow>, StoreError> {
-    let rows: Vec<(String, i64, Vec<u8>)> =
-        sqlx::query_as("SELECT part, applied_id, body FROM symptom_memory ORDER BY part").fetch_all(pool).await?;
-    Ok(rows.into_iter().map(|(part, applied_id, body)| MemoryRow { part, applied_id, body }).collect())
+/// The memory as it was last saved whole, and the last signals that are in it.
+pub async fn memory(pool: &SqlitePool) -> Result<(Vec<MemoryRow>, i64), StoreError> {
+    let (applied_id,): (i64,) =
+        sqlx::query_as("SELECT CAST(value AS INTEGER) FROM settings WHERE name = 'symptom_memory'")
+            .fetch_one(pool)
+            .await?;
+    let rows: Vec<(String, Vec<u8>, i64)> = sqlx::query_as(
+        // The body beside a lone `max` is that of the row that has it.
+        "SELECT part, body, max(applied_id) FROM symptom_memory WHERE applied_id <= ? GROUP BY part ORDER BY part",
+    )
+    .bind(applied_id)
+    .fetch_all(pool)
+    .await?;
+    Ok((rows.into_iter().map(|(part, body, _)| MemoryRow { part, body }).collect(), applied_id))
 }
 
 static SAVE_MEMORY: Bulk = Bulk::new(
     "INSERT INTO symptom_memory (part, applied_id, body) VALUES",
     3,
-    "ON CONFLICT (part) DO UPDATE SET applied_id = excluded.applied_id, body = excluded.body",
+    "ON CONFLICT (part, applied_id) DO UPDATE SET body = excluded.body",
 );
 
-/// Writes parts of the memory whole.
-pub async fn save_memory(tx: &mut SqliteConnection, rows: &[MemoryRow]) -> Result<(), StoreError> {
-    SAVE_MEMORY.execute(tx, rows, |query, row| query.bind(&row.part).bind(row.applied_id).bind(&row.body)).await?;
+/// Writes some parts of the memory, as of the signals up to `applied_id`. They count once `finish_memory` was committed.
+pub async fn save_memory(tx: &mut SqliteConnection, rows: &[MemoryRow], applied_id: i64) -> Result<(), StoreError> {
+    SAVE_MEMORY.execute(tx, rows, |query, row| query.bind(&row.part).bind(applied_id).bind(&row.body)).await?;
+    Ok(())
+}
+
+/// All parts that changed were written: older ones, and the signals that are in the memory now, are forgotten.
+pub async fn finish_memory(tx: &mut SqliteConnection, applied_id: i64) -> Result<(), StoreError> {
+    sqlx::query("UPDATE settings SET value = ? WHERE name = 'symptom_memory'")
+        .bind(applied_id.to_string())
+        .execute(&mut *tx)
+        .await?;
+    sqlx::query(
+        "DELETE FROM symptom_memory WHERE applied_id < ?1 AND part IN (SELECT part FROM symptom_memory WHERE applied_id = ?1)",
+    )
+    .bind(applied_id)
+    .execute(&mut *tx)
+    .await?;
+    sqlx::query("DELETE FROM symptom_signals WHERE id <= ?").bind(applied_id).execute(tx).await?;
     Ok(())
 }
 
@@ -183,8 +206,10 @@ pub async fn arrivals(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::name::WorkflowName;
     use crate::store::Store;
     use crate::store::letters::{self, LetterRow, ResolutionRow};
+    use crate::symptom::What;
 
     fn at(seconds: i64) -> DateTime<Utc> {
         DateTime::from_timestamp(1_796_000_000 + seconds, 0).unwrap()
@@ -258,14 +283,34 @@ mod tests {
     async fn signals_are_read_in_order_and_numbers_are_not_used_again() {
         let store = store().await;
         let mut tx = store.begin().await.unwrap();
-        for signals in ["[1]", "[2]", "[3]"] {
-            add_signals(&mut tx, signals).await.unwrap();
+        let signal = Signal { workflow: WorkflowName::new("pay"), at: at(0), what: What::Resolved };
+        add_signals(&mut tx, &[]).await.unwrap();
+        for _ in 0..3 {
+            add_signals(&mut tx, std::slice::from_ref(&signal)).await.unwrap();
         }
-        forget_signals(&mut tx, 4).await.unwrap();
-        add_signals(&mut tx, "[4]").await.unwrap();
+        finish_memory(&mut tx, 3).await.unwrap();
+        add_signals(&mut tx, std::slice::from_ref(&signal)).await.unwrap();
         tx.commit().await.unwrap();
         let rows = signals_after(store.reader(), 0, 10).await.unwrap();
-        assert_eq!(rows, [SignalRow { id: 4, signals: "[4]".to_owned() }]);
+        assert_eq!(rows.len(), 1);
+        assert_eq!((rows[0].id, serde_json::from_str(&rows[0].signals).ok()), (4, Some(vec![signal])));
         assert_eq!(signals_after(store.reader(), 4, 10).await.unwrap(), []);
+    }
+
+    #[tokio::test]
+    async fn a_save_that_was_cut_short_counts_for_nothing() {
+        let store = store().await;
+        let row = |part: &str, body: u8| MemoryRow { part: part.to_owned(), body: vec![body] };
+        for (rows, applied_id, is_whole) in
+            [(vec![row("a", 1), row("b", 1)], 5, true), (vec![row("a", 2)], 7, true), (vec![row("b", 3)], 9, false)]
+        {
+            let mut tx = store.begin().await.unwrap();
+            save_memory(&mut tx, &rows, applied_id).await.unwrap();
+            if is_whole {
+                finish_memory(&mut tx, applied_id).await.unwrap();
+            }
+            tx.commit().await.unwrap();
+        }
+        assert_eq!(memory(store.reader()).await.unwrap(), (vec![row("a", 2), row("b", 1)], 7));
     }
 }

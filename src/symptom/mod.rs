@@ -7,6 +7,7 @@ mod signal;
 mod span;
 mod standing;
 mod state;
+mod told;
 mod watch;
 
 pub use defaults::Rules;
@@ -15,4 +16,5 @@ pub use signal::{Signal, What, fold};
 pub use span::Span;
 pub use standing::{OldestLetter, Standing};
 pub use state::{Change, SymptomKey, SymptomState};
+pub use told::{SymptomTold, ToldSymptom};
 pub use watch::Watch;

@@ -75,6 +75,11 @@ pub struct SymptomState {
 }
 
 impl SymptomState {
+    /// Whether it ends when the dead letters of its workflow do.
+    pub fn is_of_letters(&self) -> bool {
+        self.kind.starts_with("dead_letter")
+    }
+
     /// Whether it fires; else it has cleared and is only hot.
     pub fn is_firing(&self) -> bool {
         self.cleared_at.is_none()

@@ -12,7 +12,8 @@ use crate::live::Shared;
 use crate::name::ReceiverName;
 use crate::outbox::queue::{self, RedriveOutcome};
 use crate::outbox::{EntryId, State as EntryState};
-use crate::store::{StoreError, WriteTx, incidents, letters, silences};
+use crate::store::{StoreError, WriteTx, incidents, letters, silences, symptoms};
+use crate::symptom::{Signal, What};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use chrono::{DateTime, Utc};
@@ -151,7 +152,8 @@ pub async fn resolve_letter(
     let mut tx = shared.store.begin().await?;
     let cause = letters::resolve_by_id(&mut tx, letter_id, note.as_deref(), Some(&by), now).await?;
     if let Some(cause) = cause {
-        letters::note_resolved(&mut tx, cause, now).await?;
+        let workflow = letters::note_resolved(&mut tx, cause, now).await?;
+        symptoms::add_signals(&mut tx, &[Signal { workflow, at: now, what: What::Resolved }]).await?;
     }
     tx.commit().await.map_err(StoreError::from)?;
     find_letter(&shared, &id).await.map(Json)

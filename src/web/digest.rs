@@ -79,7 +79,17 @@ pub struct PreviewQuery {
 pub async fn preview(shared: State<Arc<Shared>>, query: Params<PreviewQuery>) -> Result<Response, ApiError> {
     let PreviewQuery { name, receiver, end, format } = query.0;
     let (live, now) = (shared.live.load_full(), clock::now());
-    let content = digest_job::preview(&shared.store, &live, &name, &receiver, end, format.channel(), now).await?;
+    let content = digest_job::preview(
+        &shared.store,
+        &live,
+        &name,
+        &receiver,
+        end,
+        format.channel(),
+        shared.symptoms.load_full(),
+        now,
+    )
+    .await?;
     let bytes = body(&content, format, &live.config, &receiver, end.unwrap_or(now))?;
     // HTML of our own templates, but of other people's data: shown, never run.
     let policy = (

@@ -95,6 +95,7 @@ async fn world_with(more: &str) -> World {
         metrics: Arc::new(Metrics::default()),
         nats,
         nats_settings,
+        symptoms: ArcSwap::default(),
         outbox_wake: Arc::new(Notify::new()),
         reload: mpsc::channel(1).0,
     });

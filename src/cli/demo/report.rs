@@ -128,7 +128,9 @@ async fn show_digest(world: &World, now: DateTime<Utc>, screen: &mut Screen<'_>)
     let shared = world.shared();
     let live = shared.live.load_full();
     let end = Some(now + TimeDelta::minutes(1));
-    let preview = |channel| digest_job::preview(&shared.store, &live, DIGEST, READER, end, channel, now);
+    let preview = |channel| {
+        digest_job::preview(&shared.store, &live, DIGEST, READER, end, channel, shared.symptoms.load_full(), now)
+    };
     if let Content::Slack(message) = preview(Channel::Slack).await? {
         let message = json!({"text": message.text, "blocks": message.blocks});
         screen.message("Slack #ops", "preview", &blocks::lines(&message, Screen::message_width()))?;

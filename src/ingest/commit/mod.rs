@@ -6,12 +6,14 @@ use super::interned::{Fate, Interned};
 use super::letter_ops::{LetterOps, letter_of, resolves};
 use super::page::{OpenIncidents, Pager};
 use crate::event::{Detail, Event, OutcomeCounts};
+use crate::name::WorkflowName;
 use crate::route::{Decision, Paging, Policy};
 use crate::store::intake::{self, CounterRow, EventRow, QuarantineRow, Sums};
-use crate::store::{Store, StoreError, WriteTx, hearing, key, ledger, to_ms};
+use crate::store::{Store, StoreError, WriteTx, hearing, key, ledger, symptoms, to_ms};
+use crate::symptom::{Signal, What, fold};
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -73,10 +75,20 @@ pub struct Duplicate {
     pub differs: bool,
 }
 
+/// What becomes of the signals that symptoms are told from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signals {
+    /// They are written beside the batch.
+    Kept,
+    /// Whoever plays recorded events has taken them already.
+    Taken,
+}
+
 /// Keeps what one process knows between batches.
 #[derive(Debug)]
 pub struct Intake {
     store: Store,
+    signals: Signals,
     interned: Interned,
     /// None until it is read from the store, and after a failure.
     next_seq: Option<i64>,
@@ -92,8 +104,8 @@ struct Draft {
 
 impl Intake {
     /// Nothing is read before the first batch.
-    pub fn new(store: Store) -> Self {
-        Self { store, interned: Interned::default(), next_seq: None }
+    pub fn new(store: Store, signals: Signals) -> Self {
+        Self { store, signals, interned: Interned::default(), next_seq: None }
     }
 
     /// Where it commits to.
@@ -136,7 +148,8 @@ impl Intake {
         let new = intake::insert_events(&mut tx, &rows).await?;
         let (fresh, again) = drafts.into_iter().partition::<Vec<_>, _>(|d| new.contains(&d.row.seq));
         committed.duplicates = duplicates(&mut tx, again).await?;
-        self.follow(&mut tx, &fresh, policy, pager, now, &mut committed).await?;
+        let progressed = self.follow(&mut tx, &fresh, policy, pager, now, &mut committed).await?;
+        self.keep_signals(&mut tx, &fresh, progressed, now).await?;
         quarantine(&mut tx, batch, &mut committed).await?;
         self.interned.flush_heard(&mut tx).await?;
         intake::add_totals(
@@ -196,7 +209,8 @@ impl Intake {
         Ok(drafts)
     }
 
-    /// Counters, dead letters, incidents and pages that follow from new events, in their order.
+    /// Counters, dead letters, incidents and pages that follow from new events, in their order. Gives workflows of which a letter was
+    /// resolved by number.
     async fn follow(
         &mut self,
         tx: &mut WriteTx,
@@ -205,7 +219,7 @@ impl Intake {
         pager: &dyn Pager,
         now: DateTime<Utc>,
         committed: &mut Committed,
-    ) -> Result<(), StoreError> {
+    ) -> Result<BTreeSet<WorkflowName>, StoreError> {
         // What comes after its digest was told belongs to the next one: each event is in exactly one window.
         let told_until = ledger::told_until(tx).await?.map_or(i64::MIN, to_ms);
         let mut counters: BTreeMap<(i64, i64, i64), Sums> = BTreeMap::new();
@@ -235,13 +249,31 @@ impl Intake {
             let minute = to_ms(event.received_at).max(told_until).div_euclid(MINUTE_MS) * MINUTE_MS;
             add(counters.entry((minute, row.cause_id, decision_id)).or_default(), sums);
         }
-        letters.flush(tx, now).await?;
+        let progressed = letters.flush(tx, now).await?;
         committed.has_messages = incidents.flush(tx, pager, now).await?;
         let rows: Vec<CounterRow> = counters
             .into_iter()
             .map(|((minute, cause_id, decision_id), sums)| CounterRow { minute, cause_id, decision_id, sums })
             .collect();
-        intake::add_counters(tx, &rows).await
+        intake::add_counters(tx, &rows).await?;
+        Ok(progressed)
+    }
+
+    /// What symptoms are told from, so that no kill can part it from the events.
+    async fn keep_signals(
+        &self,
+        tx: &mut WriteTx,
+        fresh: &[Draft],
+        progressed: BTreeSet<WorkflowName>,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        match self.signals {
+            Signals::Kept => {}
+            Signals::Taken => return Ok(()),
+        }
+        let heard = fresh.iter().filter_map(|draft| Signal::of(&draft.event));
+        let resolved = progressed.into_iter().map(|workflow| Signal { workflow, at: now, what: What::Resolved });
+        symptoms::add_signals(tx, &fold(heard.chain(resolved).collect())).await
     }
 
     /// What one event adds to its counter.

@@ -95,7 +95,7 @@ struct World {
 impl World {
     async fn new() -> Self {
         let store = Store::open("sqlite::memory:").await.unwrap();
-        let intake = Intake::new(store.clone());
+        let intake = Intake::new(store.clone(), Signals::Kept);
         Self { store, intake, reader: Reader::new(&RedactSettings::default(), &[], &[7; 32]), sequence: 0 }
     }
 
@@ -295,7 +295,7 @@ proptest! {
             })
             .collect();
         // A model in a few lines: ids once, one open letter per item.
-        let (mut seen, mut open, mut opened) = (std::collections::BTreeSet::new(), std::collections::BTreeSet::new(), 0);
+        let (mut seen, mut open, mut opened) = (BTreeSet::new(), BTreeSet::new(), 0);
         for (id, item, resolves) in &steps {
             if !seen.insert(*id) {
                 continue;

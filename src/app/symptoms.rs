@@ -1,0 +1,429 @@
+//! Keeps the watch over symptoms between ticks: hands it what intake wrote, lets it look, and writes what came of that together with
+//! the messages that follow. Whether a symptom fires is decided by the `symptom` room, whether it pages by `route`.
+
+use crate::incident::{Incident, JoinedSymptom};
+use crate::ingest::page::Pager as _;
+use crate::live::Live;
+use crate::name::WorkflowName;
+use crate::outbox::queue;
+use crate::route::SymptomPaging;
+use crate::store::symptoms::{self, MemoryRow, StandingRow, StateRow};
+use crate::store::{Store, StoreError, WriteTx, incidents};
+use crate::symptom::{
+    Change, OldestLetter, Rules, Signal, Standing, SymptomState, SymptomTold, ToldSymptom, Watch, What,
+};
+use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
+use std::collections::{BTreeMap, BTreeSet};
+use tracing::{error, info};
+
+/// Symptoms are looked at when a multiple of this is reached; counts are kept by it.
+pub const LOOK_EVERY: TimeDelta = TimeDelta::seconds(10);
+/// Batches of signals that are read at once.
+const BATCHES: i64 = 64;
+/// Parts of the memory in one transaction, so that intake never waits long for the one writer.
+const PARTS: usize = 64;
+/// The memory is saved so often, or when so much was written that is not in it yet: a start has to read no more than that.
+const SAVE_EVERY: TimeDelta = TimeDelta::minutes(5);
+const UNSAVED_MAX: usize = 16 << 20;
+
+/// The watch and how far it has come. All of it can be found again after a restart.
+#[derive(Debug, Default)]
+pub struct SymptomDesk {
+    /// None until it was read from the store, and after a failure.
+    watch: Option<Watch>,
+    source: Source,
+    /// Version of the config that its rules are of.
+    version: String,
+    /// The last signals taken.
+    taken_id: i64,
+    /// Bytes of signals that are not in the saved memory.
+    unsaved: usize,
+    saved_at: DateTime<Utc>,
+    looked_at: DateTime<Utc>,
+    /// Workflows whose dead letters have changed since the store was asked.
+    stale: BTreeSet<WorkflowName>,
+    /// Changes that a look ahead found, not written yet.
+    pending: Vec<Change>,
+    /// What was last written of each symptom.
+    known: BTreeMap<String, Known>,
+}
+
+/// What was written of a symptom.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    told: SymptomTold,
+    tiers: Vec<String>,
+}
+
+/// Where signals come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Source {
+    /// Intake leaves them in the store.
+    #[default]
+    Store,
+    /// Whoever plays recorded events hands them over, before they are committed.
+    Player,
+}
+
+/// What a look came to.
+#[derive(Debug, Default)]
+pub struct Looked {
+    /// What changed, and what became of it.
+    pub changes: Vec<Settled>,
+    /// Whether messages were put in the outbox.
+    pub has_messages: bool,
+}
+
+/// A change that is written.
+#[derive(Clone, Debug)]
+pub struct Settled {
+    /// What changed.
+    pub change: Change,
+    /// The incident that it is part of, else why nobody was paged.
+    pub told: SymptomTold,
+    /// Whether it fires now, or a tier of it that did not before.
+    pub is_worse: bool,
+}
+
+impl SymptomDesk {
+    /// Takes what intake wrote since the last call. Reads everything when nothing is known yet.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn catch_up(&mut self, store: &Store, live: &Live, now: DateTime<Utc>) -> Result<(), StoreError> {
+        match self.source {
+            Source::Store => {}
+            Source::Player => return Ok(()),
+        }
+        if self.watch.is_none() {
+            *self = Self::load(store, live, now).await?;
+        }
+        loop {
+            let rows = symptoms::signals_after(store.reader(), self.taken_id, BATCHES).await?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            self.taken_id = last.id;
+            for row in &rows {
+                self.unsaved += row.signals.len();
+                match serde_json::from_str::<Vec<Signal>>(&row.signals) {
+                    Ok(signals) => signals.iter().for_each(|signal| _ = self.take(signal)),
+                    Err(error) => error!(%error, "stored signals can't be read; symptoms go without them"),
+                }
+            }
+        }
+    }
+
+    async fn load(store: &Store, live: &Live, now: DateTime<Utc>) -> Result<Self, StoreError> {
+        let mut desk = Self::fresh(live, now);
+        let (parts, taken_id) = symptoms::memory(store.reader()).await?;
+        let parts: Vec<(String, Vec<u8>)> = parts.into_iter().map(|row| (row.part, row.body)).collect();
+        let mut states = Vec::new();
+        for row in symptoms::states(store.reader()).await? {
+            match serde_json::from_str::<SymptomState>(&row.body) {
+                Ok(state) => {
+                    desk.known
+                        .insert(row.key, Known { told: SymptomTold::stored(row.told), tiers: state.tiers.clone() });
+                    states.push(state);
+                }
+                Err(error) => error!(%error, key = row.key, "a stored symptom can't be read; it is left out"),
+            }
+        }
+        if let Some(watch) = &mut desk.watch {
+            for part in watch.thaw(&parts, states) {
+                error!(part, "a part of the memory of symptoms can't be read; it begins anew");
+            }
+        }
+        desk.taken_id = taken_id;
+        let names = symptoms::workflows_with_letters(store.reader()).await?;
+        desk.stale = names.into_iter().map(WorkflowName::new).collect();
+        Ok(desk)
+    }
+
+    /// One that a player of recorded events feeds.
+    pub fn played(live: &Live, now: DateTime<Utc>) -> Self {
+        Self { source: Source::Player, ..Self::fresh(live, now) }
+    }
+
+    /// One that knows nothing but config.
+    fn fresh(live: &Live, now: DateTime<Utc>) -> Self {
+        let watch = Watch::new(rules(live));
+        let mut desk =
+            Self { watch: Some(watch), version: live.config.version.clone(), saved_at: now, ..Self::default() };
+        desk.know(live, now);
+        desk
+    }
+
+    fn know(&mut self, live: &Live, now: DateTime<Utc>) {
+        let Some(watch) = &mut self.watch else { return };
+        for workflow in live.config.workflows.iter().filter(|w| w.name.is_literal()) {
+            watch.know(&WorkflowName::new(workflow.name.as_str()), now);
+        }
+    }
+
+    /// Takes one signal. True when it can have changed dead letters, which the store is asked for before the next look.
+    pub fn take(&mut self, signal: &Signal) -> bool {
+        let Some(watch) = &mut self.watch else { return false };
+        watch.take(signal);
+        let touches = touches_letters(&signal.what);
+        if touches && !self.stale.contains(&signal.workflow) {
+            self.stale.insert(signal.workflow.clone());
+        }
+        touches
+    }
+
+    /// Looks before what was taken is committed. True when something changed: then it must be, and `look` writes it.
+    pub fn look_ahead(&mut self, at: DateTime<Utc>) -> bool {
+        let Some(watch) = &mut self.watch else { return false };
+        let before = watch.states().count();
+        self.pending = watch.look(at, &[]);
+        self.looked_at = at;
+        // One that has only just ceased to flicker ends without a change.
+        !self.pending.is_empty() || watch.states().count() != before
+    }
+
+    /// Looks, when the next multiple of `LOOK_EVERY` is reached at `at`, and writes what changed.
+    ///
+    /// # Errors
+    /// When the store refuses. Nothing is then known any more; the next `catch_up` reads it again.
+    pub async fn look(
+        &mut self,
+        store: &Store,
+        live: &Live,
+        at: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<Looked, StoreError> {
+        let at = at.duration_trunc(LOOK_EVERY).unwrap_or(at);
+        if at < self.looked_at || (at == self.looked_at && self.pending.is_empty() && self.stale.is_empty()) {
+            return Ok(Looked::default());
+        }
+        let result = self.try_look(store, live, at, now).await;
+        if result.is_err() {
+            self.watch = None;
+        }
+        result
+    }
+
+    async fn try_look(
+        &mut self,
+        store: &Store,
+        live: &Live,
+        at: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<Looked, StoreError> {
+        if self.version != live.config.version {
+            self.version.clone_from(&live.config.version);
+            if let Some(watch) = &mut self.watch {
+                watch.set_rules(rules(live));
+            }
+            self.know(live, now);
+        }
+        self.ask_standings(store, at).await?;
+        let Some(watch) = &mut self.watch else { return Ok(Looked::default()) };
+        let mut changes = std::mem::take(&mut self.pending);
+        changes.extend(watch.look(at, &[]));
+        self.looked_at = at;
+        let looked = self.settle(store, live, changes, now).await?;
+        if self.unsaved >= UNSAVED_MAX || (self.unsaved > 0 && now - self.saved_at >= SAVE_EVERY) {
+            self.save(store, now).await?;
+        }
+        Ok(looked)
+    }
+
+    /// Tells the watch how the dead letters stand that have changed.
+    async fn ask_standings(&mut self, store: &Store, at: DateTime<Utc>) -> Result<(), StoreError> {
+        let Some(watch) = &mut self.watch else { return Ok(()) };
+        let stale: Vec<&str> = self.stale.iter().map(WorkflowName::as_str).collect();
+        if stale.is_empty() {
+            return Ok(());
+        }
+        let window = watch.rules().arrivals_wanted().and_then(|w| TimeDelta::from_std(w).ok());
+        for row in symptoms::standings(store.reader(), &stale).await? {
+            let arrivals = match window {
+                Some(window) => symptoms::arrivals(store.reader(), &row.workflow, at - window).await?,
+                None => Vec::new(),
+            };
+            let workflow = WorkflowName::new(&row.workflow);
+            watch.set_standing(&workflow, standing(row, arrivals));
+        }
+        self.stale.clear();
+        Ok(())
+    }
+
+    /// Writes changed states with the incidents and pages that follow, in one transaction.
+    async fn settle(
+        &mut self,
+        store: &Store,
+        live: &Live,
+        changes: Vec<Change>,
+        now: DateTime<Utc>,
+    ) -> Result<Looked, StoreError> {
+        let Some(watch) = &self.watch else { return Ok(Looked::default()) };
+        let alive: BTreeSet<String> = watch.states().map(|s| s.key.id()).collect();
+        let gone: Vec<String> = self.known.keys().filter(|key| !alive.contains(*key)).cloned().collect();
+        let mut looked = Looked::default();
+        if changes.is_empty() && gone.is_empty() {
+            return Ok(looked);
+        }
+        let mut tx = store.begin().await?;
+        for change in changes {
+            let settled = self.settle_one(&mut tx, live, change, now, &mut looked.has_messages).await?;
+            looked.changes.push(settled);
+        }
+        for key in &gone {
+            symptoms::remove_state(&mut tx, key).await?;
+        }
+        tx.commit().await?;
+        self.known.retain(|key, _| !gone.contains(key));
+        for settled in &looked.changes {
+            let (state, told) = (settled.change.state(), settled.told.clone());
+            if alive.contains(&state.key.id()) {
+                self.known.insert(state.key.id(), Known { told, tiers: state.tiers.clone() });
+            }
+            note(settled);
+        }
+        Ok(looked)
+    }
+
+    /// Writes one change. Gives what became of the symptom.
+    async fn settle_one(
+        &self,
+        tx: &mut WriteTx,
+        live: &Live,
+        change: Change,
+        now: DateTime<Utc>,
+        has_messages: &mut bool,
+    ) -> Result<Settled, StoreError> {
+        let state = change.state();
+        let key = state.key.id();
+        let known = self.known.get(&key).cloned().unwrap_or_default();
+        let is_worse = match &change {
+            Change::Fired(_) => true,
+            Change::Moved(state) => state.tier.as_ref().is_some_and(|tier| !known.tiers.contains(tier)),
+            Change::Cleared(_) | Change::Held(_) => false,
+        };
+        let told = match &change {
+            // One that flickers fires again before its incident is over, and rejoins it.
+            Change::Fired(_) => tell(tx, live, state, now, has_messages).await?,
+            Change::Moved(_) if known.told.incident_id().is_none() => tell(tx, live, state, now, has_messages).await?,
+            Change::Moved(_) | Change::Cleared(_) | Change::Held(_) => known.told,
+        };
+        let body = serde_json::to_string(state)
+            .map_err(|e| StoreError::Corrupt { what: "symptom_states.body", why: e.to_string() })?;
+        symptoms::save_state(tx, &StateRow { key, told: told.as_str().to_owned(), body }).await?;
+        Ok(Settled { change, told, is_worse })
+    }
+
+    /// Saves the memory in small transactions. One that is cut short counts for nothing.
+    async fn save(&mut self, store: &Store, now: DateTime<Utc>) -> Result<(), StoreError> {
+        let Some(watch) = &mut self.watch else { return Ok(()) };
+        let parts: Vec<MemoryRow> =
+            watch.freeze_dirty().into_iter().map(|(part, body)| MemoryRow { part, body }).collect();
+        for chunk in parts.chunks(PARTS) {
+            let mut tx = store.begin().await?;
+            symptoms::save_memory(&mut tx, chunk, self.taken_id).await?;
+            tx.commit().await?;
+        }
+        let mut tx = store.begin().await?;
+        symptoms::finish_memory(&mut tx, self.taken_id).await?;
+        tx.commit().await?;
+        (self.unsaved, self.saved_at) = (0, now);
+        Ok(())
+    }
+
+    /// Keys of symptoms whose incidents are not over for them: those that fire, and those that still flicker. None while nothing is known.
+    pub fn active_keys(&self) -> Option<BTreeSet<String>> {
+        Some(self.watch.as_ref()?.states().map(|s| s.key.id()).collect())
+    }
+
+    /// Symptoms that fire, with their sentences as they read at the last look.
+    pub fn firing(&self) -> Vec<ToldSymptom> {
+        let Some(watch) = &self.watch else { return Vec::new() };
+        let states = watch.states_at(self.looked_at, &[]).into_iter().filter(SymptomState::is_firing);
+        let told = |state: &SymptomState| self.known.get(&state.key.id()).map(|k| k.told.clone()).unwrap_or_default();
+        states.map(|state| ToldSymptom { told: told(&state), state }).collect()
+    }
+
+    /// When a look could find something new without further news.
+    pub fn next_look_at(&self) -> Option<DateTime<Utc>> {
+        self.watch.as_ref()?.next_look_at()
+    }
+}
+
+/// Opens or joins an incident, or says why not.
+async fn tell(
+    tx: &mut WriteTx,
+    live: &Live,
+    state: &SymptomState,
+    now: DateTime<Utc>,
+    has_messages: &mut bool,
+) -> Result<SymptomTold, StoreError> {
+    let (workflows, domain, terms) = match live.policy.page_symptom(&state.workflows, state.severity, state.mode, now) {
+        SymptomPaging::Suppress(reason) => return Ok(SymptomTold::reason(reason.as_str())),
+        SymptomPaging::Page { workflows, domain, terms } => (workflows, domain, terms),
+    };
+    if let Some(mut incident) = joinable(tx, &workflows).await? {
+        incident.join(joined(state));
+        incidents::save(tx, &incident).await?;
+        return Ok(SymptomTold::incident(incident.id.0));
+    }
+    let id = incidents::next_id(tx).await?;
+    let number = queue::next_numbers(tx, 1).await?;
+    let incident = Incident::open_by_symptom(id, joined(state), &workflows, domain, terms, number, now);
+    incidents::save(tx, &incident).await?;
+    for entry in live.announcer.page(&incident, now) {
+        queue::enqueue(tx, &entry).await?;
+        *has_messages = true;
+    }
+    Ok(SymptomTold::incident(id.0))
+}
+
+/// The newest open incident that hit one of the workflows.
+async fn joinable(tx: &mut WriteTx, workflows: &[WorkflowName]) -> Result<Option<Incident>, StoreError> {
+    let open = incidents::unresolved(tx).await?;
+    Ok(open.into_iter().rev().find(|incident| workflows.iter().any(|w| incident.has_hit(w))))
+}
+
+fn joined(state: &SymptomState) -> JoinedSymptom {
+    JoinedSymptom {
+        key: state.key.id(),
+        text: state.text.clone(),
+        since: state.since,
+        ended_at: None,
+        is_of_letters: state.is_of_letters(),
+    }
+}
+
+fn rules(live: &Live) -> Rules {
+    Rules::new(live.config.symptoms.as_deref(), &live.config.workflows)
+}
+
+fn standing(row: StandingRow, arrivals: Vec<DateTime<Utc>>) -> Standing {
+    let name = row.oldest_name.unwrap_or_default();
+    Standing {
+        open_count: row.open_count.unsigned_abs(),
+        oldest: row.oldest_failed_at.map(|failed_at| OldestLetter { failed_at, name }),
+        last_resolved_at: row.last_resolved_at,
+        downstream: row.downstream,
+        arrivals,
+    }
+}
+
+/// Whether a signal can have opened or resolved a dead letter.
+fn touches_letters(what: &What) -> bool {
+    match what {
+        What::Failure { letter, .. } => letter.is_some(),
+        What::Recovery { .. } | What::Resolved => true,
+        What::Runs { .. } | What::Totals { .. } | What::Heartbeat { .. } | What::Breaker { .. } | What::Alive => false,
+    }
+}
+
+fn note(settled: &Settled) {
+    let (state, told) = (settled.change.state(), settled.told.as_str());
+    let (symptom, tier) = (state.key.rule.as_str(), state.tier.as_deref());
+    let workflow = state.key.workflow.as_ref().map(WorkflowName::as_str);
+    match &settled.change {
+        Change::Fired(_) => info!(symptom, workflow, tier, told, "symptom fires: {}", state.text),
+        Change::Moved(_) => info!(symptom, workflow, tier, told, "symptom moved: {}", state.text),
+        Change::Cleared(_) => info!(symptom, workflow, "symptom cleared"),
+        Change::Held(_) => info!(symptom, workflow, "symptom is held: nothing new is known"),
+    }
+}

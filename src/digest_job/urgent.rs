@@ -1,0 +1,68 @@
+//! Which firing symptoms a digest tells. Pure.
+
+use super::target::{Target, mailbox};
+use crate::digest::plan::Window;
+use crate::digest::{Cell, SymptomLine};
+use crate::live::Live;
+use crate::name::WorkflowName;
+use crate::symptom::{Mode, SymptomState, ToldSymptom};
+use std::cmp::Reverse;
+
+/// The symptoms that the digest of `target` is to tell, most urgent first: those of its workflows that fire, unless an incident that the
+/// digest lists anyway tells of them, a silence hides them, or they are only observed.
+///
+/// Dead letters that wait in a workflow of which this window has no news were told when they came; `compose` counts them in one line.
+pub(super) fn urgent(
+    live: &Live,
+    target: &Target,
+    window: Window,
+    firing: &[ToldSymptom],
+    cells: &[Cell],
+) -> Vec<SymptomLine> {
+    let mut told: Vec<&SymptomState> = firing
+        .iter()
+        .filter(|symptom| symptom.told.incident_id().is_none())
+        .map(|symptom| &symptom.state)
+        .filter(|state| state.mode == Mode::Live && state.since < window.end_at)
+        .filter(|state| !state.is_of_letters() || has_news(state, cells))
+        .filter(|state| state.workflows.iter().any(|w| reads(live, target, w, window)))
+        .collect();
+    told.sort_by_key(|state| (state.severity, Reverse(is_protected(live, state)), state.since));
+    told.into_iter().map(line).collect()
+}
+
+/// Whether one of `firing` began in the window and is for `target`: then the digest is not empty.
+pub(super) fn is_news(line_count: usize, window: Window, firing: &[ToldSymptom]) -> bool {
+    let began = |state: &SymptomState| window.start_at <= state.since && state.since < window.end_at;
+    line_count > 0 && firing.iter().any(|s| began(&s.state) && !s.state.is_of_letters())
+}
+
+fn has_news(state: &SymptomState, cells: &[Cell]) -> bool {
+    cells.iter().any(|cell| !cell.is_silenced() && state.workflows.contains(&cell.workflow))
+}
+
+fn is_protected(live: &Live, state: &SymptomState) -> bool {
+    state.workflows.iter().any(|w| live.policy.subject_of(w).domain.is_protected())
+}
+
+/// Whether `target` is told of a workflow itself.
+fn reads(live: &Live, target: &Target, workflow: &WorkflowName, window: Window) -> bool {
+    let owner = || live.config.workflows.find(workflow).and_then(|w| w.owner.as_deref()).map(mailbox);
+    let is_owner = target.owner.as_deref().is_none_or(|wanted| owner() == Some(mailbox(wanted)));
+    let sends = |route: &&crate::route::Route| {
+        route.digest.get(&target.digest).is_some_and(|receivers| receivers.contains(&target.receiver))
+    };
+    is_owner
+        && live.policy.routes_of(workflow).iter().any(sends)
+        && live.policy.silence_of(workflow, window.end_at).is_none()
+}
+
+fn line(state: &SymptomState) -> SymptomLine {
+    let workflow = state.key.workflow.clone().or_else(|| state.workflows.first().cloned());
+    SymptomLine {
+        text: state.text.clone(),
+        detail: state.detail.clone(),
+        workflow: workflow.unwrap_or_else(|| WorkflowName::new("-")),
+        path: None,
+    }
+}
