@@ -4,15 +4,16 @@
 use crate::event::Event;
 use crate::outbox::queue;
 use crate::store::{Store, StoreError, incidents, ledger, letters};
+use crate::symptom::{SymptomState, ToldSymptom};
 use crate::workflow::Domain;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use prometheus_client::encoding::prometheus_text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -21,6 +22,9 @@ pub const CONTENT_TYPE: &str = prometheus_text::CONTENT_TYPE;
 
 /// Series per workflow at most; the rest is summed as `other`.
 const WORKFLOWS_MAX: usize = 200;
+
+/// Series of symptoms at most; more fire only when something is wrong with all of it.
+const SYMPTOMS_MAX: usize = 1000;
 
 /// Upper bounds of the latency histogram, in seconds: a page is late after 5, hopeless after 120.
 const LATENCY_BUCKETS: [f64; 12] = [0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 120.0, 600.0];
@@ -128,6 +132,17 @@ impl Metrics {
         self.watermark.set(seconds_of(at));
     }
 
+    /// What `set_watermark` was last told; none before it was.
+    pub fn watermark(&self) -> Option<DateTime<Utc>> {
+        let seconds = self.watermark.get();
+        if seconds <= 0.0 {
+            return None;
+        }
+        let at = DateTime::UNIX_EPOCH + TimeDelta::from_std(Duration::try_from_secs_f64(seconds).ok()?).ok()?;
+        // The gauge is not exact; what is only just later must not be judged.
+        at.duration_trunc(TimeDelta::milliseconds(1)).ok()
+    }
+
     /// Messages of the stream that are not committed yet.
     pub fn set_lag(&self, messages: u64) {
         self.lag.set(i64::try_from(messages).unwrap_or(i64::MAX));
@@ -158,6 +173,8 @@ impl Metrics {
 pub struct GaugeSnapshot {
     /// Open dead letters and age of the oldest in seconds, by workflow.
     pub dead_letters: BTreeMap<String, (i64, f64)>,
+    /// Symptoms that fire, by name and workflow.
+    pub symptoms: BTreeSet<(String, String)>,
     /// Unresolved incidents by domain.
     pub incidents_open: BTreeMap<String, i64>,
     /// Messages that wait.
@@ -173,7 +190,7 @@ impl GaugeSnapshot {
     ///
     /// # Errors
     /// When the database refuses.
-    pub async fn read(store: &Store, now: DateTime<Utc>) -> Result<Self, StoreError> {
+    pub async fn read(store: &Store, firing: &[ToldSymptom], now: DateTime<Utc>) -> Result<Self, StoreError> {
         let reader = store.reader();
         let age = |at: Option<DateTime<Utc>>| at.map_or(0.0, |at| seconds(now - at).max(0.0));
         let backlog = letters::backlog(reader).await?;
@@ -185,6 +202,7 @@ impl GaugeSnapshot {
         let digests = ledger::last_success(reader).await?;
         Ok(Self {
             dead_letters: capped(letters.collect()),
+            symptoms: firing.iter().flat_map(|s| series_of(&s.state)).take(SYMPTOMS_MAX).collect(),
             incidents_open,
             outbox_pending: i64::try_from(outbox.pending_count).unwrap_or(i64::MAX),
             outbox_oldest_age: age(outbox.oldest_at),
@@ -202,6 +220,11 @@ impl GaugeSnapshot {
         }
         to.register("matins_dead_letters_open", "Dead letters that are not resolved", open);
         to.register("matins_dead_letter_oldest_age_seconds", "Age of the oldest open dead letter", oldest);
+        let firing = Family::<Labels<2>, Gauge>::default();
+        for (symptom, workflow) in &self.symptoms {
+            firing.get_or_create(&[("symptom", symptom.clone()), ("workflow", workflow.clone())]).set(1);
+        }
+        to.register("matins_symptom_firing", "1 for each symptom that fires", firing);
         let incidents = Family::<Labels<1>, Gauge>::default();
         for (domain, count) in &self.incidents_open {
             incidents.get_or_create(&[("domain", domain.clone())]).set(*count);
@@ -219,6 +242,11 @@ impl GaugeSnapshot {
         }
         to.register("matins_digest_last_success_timestamp_seconds", "When a digest was last composed", digests);
     }
+}
+
+/// One series a workflow that it speaks of.
+fn series_of(state: &SymptomState) -> impl Iterator<Item = (String, String)> {
+    state.workflows.iter().map(|w| (state.key.rule.clone(), w.to_string()))
 }
 
 /// Keeps the workflows with most open letters apart, and sums the rest.
@@ -311,7 +339,7 @@ mod tests {
     #[tokio::test]
     async fn an_empty_store_still_shows_protected_domains_and_an_empty_outbox() {
         let store = Store::open("sqlite::memory:").await.expect("a store");
-        let snapshot = GaugeSnapshot::read(&store, DateTime::UNIX_EPOCH).await.expect("a snapshot");
+        let snapshot = GaugeSnapshot::read(&store, &[], DateTime::UNIX_EPOCH).await.expect("a snapshot");
         let text = Metrics::default().encode(&snapshot);
         for line in [
             "matins_incidents_open{domain=\"money\"} 0",

@@ -20,6 +20,7 @@ mod quarantine;
 mod receivers;
 mod report;
 mod silences;
+mod symptoms;
 mod table;
 mod templates;
 
@@ -98,6 +99,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Incidents(command) => incidents::run(&client(&service)?, command).await?,
         Command::Silences(command) => silences::run(&client(&service)?, command).await?,
         Command::Quarantine(command) => quarantine::run(&client(&service)?, command).await?,
+        Command::Symptoms(command) => symptoms::run(&client(&service)?, command).await?,
         Command::Outbox(command) => outbox::run(&client(&service)?, command).await?,
         Command::Digest(command) => digest::run(&client(&service)?, command).await?,
         Command::Receivers(command) => receivers::run(&client(&service)?, command).await?,

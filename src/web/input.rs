@@ -84,8 +84,16 @@ impl Range {
                 .parse()
                 .map_err(|_| ApiError::BadRequest(format!("cursor {cursor:?} is none that a list gave as `next`")))?,
         };
+        Ok((before, self.limit()?))
+    }
+
+    /// How many items it has at most.
+    ///
+    /// # Errors
+    /// When that is not positive.
+    pub fn limit(&self) -> Result<i64, ApiError> {
         match self.limit.unwrap_or(LIMIT.0) {
-            limit if limit >= 1 => Ok((before, limit.min(LIMIT.1))),
+            limit if limit >= 1 => Ok(limit.min(LIMIT.1)),
             limit => Err(ApiError::BadRequest(format!("limit is 1 to {}, not {limit}", LIMIT.1))),
         }
     }

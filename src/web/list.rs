@@ -13,6 +13,7 @@ use crate::live::Shared;
 use crate::outbox::{EntryId, queue};
 use crate::store::letters::{self, LetterFilter};
 use crate::store::{incidents, ledger, silences, stats};
+use crate::symptom::ToldSymptom;
 use axum::Json;
 use axum::extract::{Path, State};
 use serde::Deserialize;
@@ -168,11 +169,17 @@ pub async fn quarantined(shared: State<Arc<Shared>>, id: Path<String>) -> Reply<
     found.map(|q| Json(QuarantinedView::from(q))).ok_or_else(|| missing("unreadable message", id.0))
 }
 
-/// Symptoms that fire. This version evaluates none.
+/// Symptoms that fire, in the order of their names.
 #[utoipa::path(get, path = "/api/v1/symptoms", params(Range), responses((status = 200, body = Page<SymptomView>)))]
-pub async fn symptoms(range: Params<Range>) -> Reply<Page<SymptomView>> {
-    range.0.read()?;
-    Ok(Json(Page { items: Vec::new(), next: None }))
+pub async fn symptoms(shared: State<Arc<Shared>>, range: Params<Range>) -> Reply<Page<SymptomView>> {
+    let limit = usize::try_from(range.0.limit()?).unwrap_or(usize::MAX);
+    let firing = shared.symptoms.load();
+    let after = range.0.cursor.unwrap_or_default();
+    let mut rest = firing.iter().filter(|s| s.state.key.id() > after);
+    let items: Vec<&ToldSymptom> = rest.by_ref().take(limit).collect();
+    let last = items.last().map(|s| s.state.key.id());
+    let next = rest.next().and(last);
+    Ok(Json(Page { items: items.into_iter().map(SymptomView::new).collect(), next }))
 }
 
 /// Silences that people asked for, newest first, those that are over included.

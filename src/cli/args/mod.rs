@@ -70,6 +70,9 @@ pub(in crate::cli) enum Command {
     /// Digests: what one would say now, and what was told.
     #[command(subcommand)]
     Digest(Digest),
+    /// What users of a pipeline would notice.
+    #[command(subcommand)]
+    Symptoms(Symptoms),
     /// What nobody is to be told for a while.
     #[command(subcommand)]
     Silences(Silences),
@@ -300,6 +303,12 @@ pub(in crate::cli) enum Digest {
         /// Its id.
         id: String,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum Symptoms {
+    /// Those that fire.
+    List(ListArgs),
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,9 +1,11 @@
 //! What the API shows: one struct a thing, with the field names of the contract. Made from what the store gives; nothing is read here.
 
 mod fault;
+mod symptom;
 mod told;
 
 pub use fault::{IncidentView, LetterView, QuarantinedView};
+pub use symptom::SymptomView;
 pub use told::{DigestView, EntryView, TestView};
 
 use super::input::At;
@@ -40,27 +42,6 @@ impl StatsView {
             lag,
         }
     }
-}
-
-/// A symptom that fires or has fired.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct SymptomView {
-    /// Its name.
-    pub symptom: String,
-    /// `burn_rate`, `absence` …
-    pub kind: String,
-    /// The workflow it speaks of.
-    pub workflow: Option<String>,
-    /// Of `burn_rate`: the tier.
-    pub tier: Option<String>,
-    /// `firing` or `clear`.
-    pub state: String,
-    /// Since when.
-    pub since: At,
-    /// What was measured.
-    pub value: Option<f64>,
-    /// A sentence with numbers.
-    pub text: String,
 }
 
 /// A silence that a person asked for.
