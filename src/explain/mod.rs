@@ -14,9 +14,11 @@ use crate::incident::Incident;
 use crate::name::{DigestName, ReceiverName};
 use crate::render::words;
 use crate::route::{Decision, Paging, Policy, Suppression};
+use crate::symptom::ToldSymptom;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// What was decided when the event came in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +61,8 @@ pub struct Facts {
     pub incident: Option<Incident>,
     /// Digests that told it.
     pub told: Vec<ToldDigest>,
+    /// Symptoms that fire now, of its workflow and of others.
+    pub firing: Arc<Vec<ToldSymptom>>,
 }
 
 /// One thing that is known, and in which words.
@@ -96,6 +100,8 @@ pub fn explain(config: &Config, policy: &Policy, event: &Event, facts: &Facts, a
     points.extend(silence_point(policy, &decision));
     points.push(page_point(policy, event, &decision));
     points.extend(facts.incident.as_ref().map(incident_point));
+    let of_workflow = |s: &&ToldSymptom| s.state.workflows.contains(&event.workflow);
+    points.extend(facts.firing.iter().filter(of_workflow).map(symptom_point));
     points.extend(facts.told.iter().map(told_point));
     points.extend(digest_points(config, policy, event, &decision, at));
     Explanation {
@@ -195,6 +201,18 @@ fn incident_point(incident: &Incident) -> Point {
         words::noun(incident.event_count(), "event")
     );
     point("incident", Some(state), text)
+}
+
+/// A symptom of its workflow: what it says, and who heard of it or why nobody was paged.
+fn symptom_point(symptom: &ToldSymptom) -> Point {
+    let (state, told) = (&symptom.state, &symptom.told);
+    let became = match (told.incident_id(), told.why_not()) {
+        (Some(id), _) => format!("part of incident {id}"),
+        (None, Some(reason)) => format!("nobody was paged: {reason}"),
+        (None, None) => "not told yet".to_owned(),
+    };
+    let since = instant(state.since);
+    point("symptom", Some(&state.key.rule), format!("{} fires since {since}: {}; {became}", state.key.rule, state.text))
 }
 
 fn told_point(told: &ToldDigest) -> Point {

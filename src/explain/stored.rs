@@ -8,8 +8,10 @@ use crate::ingest::{DecodeOutcome, Inbound};
 use crate::live::Live;
 use crate::store::stored_event::{self, StoredEvent};
 use crate::store::{Store, StoreError, incidents, ledger};
+use crate::symptom::ToldSymptom;
 use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
+use std::sync::Arc;
 
 /// Explains the event of this id; none when it is not stored. `at` is when it came in unless given.
 ///
@@ -20,6 +22,7 @@ pub async fn explain_stored(
     live: &Live,
     id: &str,
     at: Option<DateTime<Utc>>,
+    firing: Arc<Vec<ToldSymptom>>,
 ) -> Result<Option<Explanation>, StoreError> {
     let Some(stored) = stored_event::find(store.reader(), id).await? else { return Ok(None) };
     let event = event_of(live, id, &stored)?;
@@ -37,7 +40,7 @@ pub async fn explain_stored(
         None => None,
     };
     let told = told(store, live, &event, &decision).await?;
-    let facts = Facts { decision: Some(decision), incident, told };
+    let facts = Facts { decision: Some(decision), incident, told, firing };
     Ok(Some(explain(&live.config, &live.policy, &event, &facts, at.unwrap_or(stored.received_at))))
 }
 

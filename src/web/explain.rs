@@ -31,6 +31,6 @@ pub async fn explain(
     query: Params<ExplainQuery>,
 ) -> Result<Json<Explanation>, ApiError> {
     let live = shared.live.load_full();
-    let found = explain_stored(&shared.store, &live, &id, query.0.at).await?;
+    let found = explain_stored(&shared.store, &live, &id, query.0.at, shared.symptoms.load_full()).await?;
     found.map(Json).ok_or(ApiError::NotFound { what: "event", id: id.0 })
 }
