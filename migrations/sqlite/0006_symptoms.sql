@@ -21,5 +21,11 @@ CREATE TABLE symptom_states (
     body TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- Since when a workflow of config is known: one that was never heard is missed from then on.
+CREATE TABLE symptom_known (
+    workflow TEXT    PRIMARY KEY,
+    since    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- When a dead letter of the workflow was last resolved.
 ALTER TABLE workflows ADD COLUMN letter_resolved_at INTEGER;

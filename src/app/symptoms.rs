@@ -114,6 +114,7 @@ impl SymptomDesk {
 
     async fn load(store: &Store, live: &Live, now: DateTime<Utc>) -> Result<Self, StoreError> {
         let mut desk = Self::fresh(live, now);
+        desk.know(store, live, now).await?;
         let (parts, taken_id) = symptoms::memory(store.reader()).await?;
         let parts: Vec<(String, Vec<u8>)> = parts.into_iter().map(|row| (row.part, row.body)).collect();
         let mut states = Vec::new();
@@ -140,23 +141,31 @@ impl SymptomDesk {
 
     /// One that a player of recorded events feeds.
     pub fn played(live: &Live, now: DateTime<Utc>) -> Self {
-        Self { source: Source::Player, ..Self::fresh(live, now) }
+        let mut desk = Self { source: Source::Player, ..Self::fresh(live, now) };
+        if let Some(watch) = &mut desk.watch {
+            expected(live).for_each(|name| watch.know(&WorkflowName::new(name), now));
+        }
+        desk
     }
 
     /// One that knows nothing but config.
     fn fresh(live: &Live, now: DateTime<Utc>) -> Self {
         let watch = Watch::new(rules(live));
-        let mut desk =
-            Self { watch: Some(watch), version: live.config.version.clone(), saved_at: now, ..Self::default() };
-        desk.know(live, now);
-        desk
+        Self { watch: Some(watch), version: live.config.version.clone(), saved_at: now, ..Self::default() }
     }
 
-    fn know(&mut self, live: &Live, now: DateTime<Utc>) {
-        let Some(watch) = &mut self.watch else { return };
-        for workflow in live.config.workflows.iter().filter(|w| w.name.is_literal()) {
-            watch.know(&WorkflowName::new(workflow.name.as_str()), now);
+    /// Names the workflows that are missed even when they were never heard.
+    async fn know(&mut self, store: &Store, live: &Live, now: DateTime<Utc>) -> Result<(), StoreError> {
+        match self.source {
+            Source::Store => {}
+            Source::Player => return Ok(()),
         }
+        let Some(watch) = &mut self.watch else { return Ok(()) };
+        let names: Vec<&str> = expected(live).collect();
+        for (workflow, since) in symptoms::known_since(store, &names, now).await? {
+            watch.know(&WorkflowName::new(workflow), since);
+        }
+        Ok(())
     }
 
     /// Takes one signal. True when it can have changed dead letters, which the store is asked for before the next look.
@@ -214,7 +223,7 @@ impl SymptomDesk {
             if let Some(watch) = &mut self.watch {
                 watch.set_rules(rules(live));
             }
-            self.know(live, now);
+            self.know(store, live, now).await?;
         }
         self.ask_standings(store, at).await?;
         let Some(watch) = &mut self.watch else { return Ok(Looked::default()) };
@@ -335,8 +344,8 @@ impl SymptomDesk {
     }
 
     /// Symptoms that fire, with their sentences as they read at the last look.
-    pub fn firing(&self) -> Vec<ToldSymptom> {
-        let Some(watch) = &self.watch else { return Vec::new() };
+    pub fn firing(&mut self) -> Vec<ToldSymptom> {
+        let Some(watch) = &mut self.watch else { return Vec::new() };
         let states = watch.states_at(self.looked_at, &[]).into_iter().filter(SymptomState::is_firing);
         let told = |state: &SymptomState| self.known.get(&state.key.id()).map(|k| k.told.clone()).unwrap_or_default();
         states.map(|state| ToldSymptom { told: told(&state), state }).collect()
@@ -390,6 +399,11 @@ fn joined(state: &SymptomState) -> JoinedSymptom {
         ended_at: None,
         is_of_letters: state.is_of_letters(),
     }
+}
+
+/// Workflows that are expected to be heard.
+fn expected(live: &Live) -> impl Iterator<Item = &str> {
+    live.config.workflows.iter().filter(|w| w.name.is_literal() && w.every.is_some()).map(|w| w.name.as_str())
 }
 
 fn rules(live: &Live) -> Rules {

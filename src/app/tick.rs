@@ -98,7 +98,7 @@ impl Ticker {
     }
 
     /// Symptoms that fire, as of the last tick.
-    pub fn firing(&self) -> Vec<ToldSymptom> {
+    pub fn firing(&mut self) -> Vec<ToldSymptom> {
         self.symptoms.firing()
     }
 

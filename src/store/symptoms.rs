@@ -2,7 +2,7 @@
 //! the dead letters of workflows stand. What they mean is decided by the `symptom` room.
 
 use super::bulk::Bulk;
-use super::{StoreError, from_ms, to_ms};
+use super::{Store, StoreError, from_ms, to_ms};
 use crate::symptom::Signal;
 use chrono::{DateTime, Utc};
 use sqlx::{SqliteConnection, SqlitePool};
@@ -144,6 +144,31 @@ pub async fn save_state(tx: &mut SqliteConnection, row: &StateRow) -> Result<(),
 pub async fn remove_state(tx: &mut SqliteConnection, key: &str) -> Result<(), StoreError> {
     sqlx::query("DELETE FROM symptom_states WHERE key = ?").bind(key).execute(tx).await?;
     Ok(())
+}
+
+/// Since when each of these workflows is known; from `now` on when it was not.
+pub async fn known_since(
+    store: &Store,
+    workflows: &[&str],
+    now: DateTime<Utc>,
+) -> Result<Vec<(String, DateTime<Utc>)>, StoreError> {
+    let names =
+        serde_json::to_string(workflows).map_err(|e| StoreError::Corrupt { what: "workflows", why: e.to_string() })?;
+    let mut tx = store.begin().await?;
+    sqlx::query("INSERT INTO symptom_known (workflow, since) SELECT value, ?2 FROM json_each(?1) WHERE true ON CONFLICT DO NOTHING")
+        .bind(&names)
+        .bind(to_ms(now))
+        .execute(&mut *tx)
+        .await?;
+    // One that config has no more and has again later is new then.
+    sqlx::query("DELETE FROM symptom_known WHERE workflow NOT IN (SELECT value FROM json_each(?1))")
+        .bind(&names)
+        .execute(&mut *tx)
+        .await?;
+    let rows: Vec<(String, i64)> =
+        sqlx::query_as("SELECT workflow, since FROM symptom_known ORDER BY workflow").fetch_all(&mut *tx).await?;
+    tx.commit().await?;
+    Ok(rows.into_iter().map(|(workflow, since)| (workflow, from_ms(since))).collect())
 }
 
 /// How the dead letters of these workflows stand, given as a JSON list of names. Of a tie the older row is the oldest.

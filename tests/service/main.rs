@@ -7,6 +7,7 @@ mod crash;
 mod digest;
 mod intake;
 mod nats;
+mod symptoms;
 mod words;
 
 #[path = "../support/mod.rs"]

@@ -1,0 +1,105 @@
+//! Symptoms through the real stream: an outage is one page, whatever is delivered again, restarted or ahead of time.
+
+use crate::support::app::{App, DURABLE, STREAM, failure};
+use crate::support::eventually;
+use chrono::{DateTime, TimeDelta, Utc};
+use matins::clock;
+use serde_json::{Value, json};
+
+const LEDGER: &str = "[[workflows]]\nname = \"ledger\"\ndomain = \"money\"\nslo = 0.99\nexpected_per_day = 100000\n";
+
+fn ago(seconds: i64) -> DateTime<Utc> {
+    clock::now() - TimeDelta::seconds(seconds)
+}
+
+fn outcome(id: &str, occurred_at: DateTime<Utc>, counts: &Value) -> Value {
+    let mut event =
+        json!({ "id": id, "type": "outcome", "workflow": "ledger", "occurred_at": occurred_at.to_rfc3339() });
+    for (key, value) in counts.as_object().unwrap() {
+        event[key] = value.clone();
+    }
+    event
+}
+
+/// Six hours of good runs, then ten minutes in which every other run fails.
+fn outage() -> Vec<Value> {
+    let good =
+        (0..350).map(|n| outcome(&format!("good-{n}"), ago(600 + 60 * (350 - n)), &json!({ "ok": 100, "failed": 0 })));
+    let bad = (0..60).map(|n| outcome(&format!("bad-{n}"), ago(10 * (60 - n)), &json!({ "ok": 50, "failed": 50 })));
+    good.chain(bad).collect()
+}
+
+/// Waits until symptoms were looked at once more: a workflow with that many dead letters fires at the next look, and only then.
+async fn looked(app: &App, workflow: &str) {
+    app.fail_all((0..11).map(|n| failure(workflow, &n.to_string(), "no such column"))).await;
+    firing(app, "dead_letter_depth", workflow).await;
+}
+
+async fn firing(app: &App, symptom: &str, workflow: &str) -> Value {
+    eventually("the symptom fires", async || {
+        let all = app.items("/symptoms").await;
+        all.into_iter().find(|s| s["symptom"] == symptom && s["workflow"] == workflow)
+    })
+    .await
+}
+
+async fn app() -> App {
+    let mut app = App::new().await;
+    app.settings.more = LEDGER.to_owned();
+    app.start().await;
+    app
+}
+
+#[tokio::test]
+async fn an_outage_is_one_page_through_duplicates_a_kill_and_a_replay() {
+    let mut app = app().await;
+    let events = outage();
+    app.fail_all(events.clone()).await;
+    let page = app.expect_slack("/oncall", 1).await;
+    assert!(page.words().contains("ledger"), "{}", page.words());
+    let before = firing(&app, "burn_rate", "ledger").await;
+    assert_eq!(before["tier"], "page_fast", "{before}");
+    assert_eq!(before["incident"], "1", "{before}");
+
+    app.fail_all(events).await;
+    looked(&app, "report-1").await;
+    app.kill();
+    app.start().await;
+    let after = app.items("/symptoms").await;
+    let still = |s: &&Value| s["symptom"] == "burn_rate" && s["since"] == before["since"];
+    assert!(after.iter().any(|s| still(&s)), "the state of before the kill: {after:?}");
+    looked(&app, "report-2").await;
+
+    app.stop().await;
+    app.js.get_stream(STREAM).await.unwrap().delete_consumer(DURABLE).await.unwrap();
+    app.start().await;
+    looked(&app, "report-3").await;
+    assert_eq!(firing(&app, "burn_rate", "ledger").await["since"], before["since"]);
+    assert_eq!(app.items("/incidents").await.len(), 1);
+    app.end().await;
+}
+
+#[tokio::test]
+async fn producers_that_restart_lose_reports_or_run_ahead_of_time_count_right() {
+    let mut app = app().await;
+    let totals = |epoch: &str, ok: i64, failed: i64| json!({ "producer": "p", "epoch": epoch, "ok_total": ok, "failed_total": failed });
+    let first = (0..350).map(|n| outcome(&format!("a-{n}"), ago(600 + 60 * (350 - n)), &totals("a", 100 * (n + 1), 0)));
+    // It starts anew, every third of its reports is lost, and one comes twice and late.
+    let second = (0..60)
+        .filter(|n| n % 3 != 1)
+        .map(|n| outcome(&format!("b-{n}"), ago(10 * (60 - n)), &totals("b", 50 * (n + 1), 0)));
+    let late = outcome("late", ago(300), &totals("b", 500, 0));
+    app.fail_all(first.chain(second).chain([late])).await;
+    looked(&app, "report-1").await;
+    assert!(!app.items("/symptoms").await.iter().any(|s| s["workflow"] == "ledger"), "nothing failed");
+
+    // Its clock is ten minutes fast: what it says of the time to come happened now.
+    app.fail_all((0..6).map(|n| {
+        outcome(&format!("c-{n}"), clock::now() + TimeDelta::seconds(600), &totals("b", 3000, 400 * (n + 1)))
+    }))
+    .await;
+    app.expect_slack("/oncall", 1).await;
+    let symptom = firing(&app, "burn_rate", "ledger").await;
+    assert!(symptom["text"].as_str().unwrap().contains("2,400 of"), "{symptom}");
+    app.end().await;
+}
