@@ -1,16 +1,36 @@
 //! Symptoms: what users of a pipeline would notice. Rules as config gives them, what is remembered of events, and what is
 //! found in it, all pure: the shell hands in signals, dead letters and the time, and stores what comes back.
 
+mod absence;
+mod buckets;
+mod burn_rate;
+mod codec;
+mod counts;
+mod dead_letter;
 mod defaults;
+mod evaluate;
+mod exact;
+mod memory;
+mod pattern;
+mod plan;
+mod reading;
+mod reports;
 mod rule;
+mod sentence;
+mod shared;
 mod signal;
+mod slot;
 mod span;
 mod standing;
 mod state;
+mod streak;
 mod told;
+mod trend;
 mod watch;
 
 pub use defaults::Rules;
+pub use exact::Ratio;
+pub use plan::{Applied, Ask, BurnPlan, OffReason, Plan, SharedAsk, Tier, TierOff};
 pub use rule::{BurnTier, Mode, Severity, SymptomKind, SymptomRule};
 pub use signal::{Signal, What, fold};
 pub use span::Span;
@@ -18,3 +38,6 @@ pub use standing::{OldestLetter, Standing};
 pub use state::{Change, SymptomKey, SymptomState};
 pub use told::{SymptomTold, ToldSymptom};
 pub use watch::Watch;
+
+#[cfg(test)]
+mod tests;

@@ -183,16 +183,20 @@ pub(super) fn hash(text: &str) -> u64 {
 }
 
 /// Merges what may be merged: neighbours of one workflow within one bucket of 10 s, where no order, identity or end of
-/// a row of failures is lost. The memory that takes the result is the same as the one that takes all of `signals`.
+/// a row of failures is lost. What is counted stays the same, and so does when.
 pub fn fold(signals: Vec<Signal>) -> Vec<Signal> {
     let mut kept: Vec<Signal> = Vec::new();
     let mut last: HashMap<WorkflowName, Vec<usize>> = HashMap::new();
     for signal in signals {
-        let own = last.entry(signal.workflow.clone()).or_default();
-        let place = own.iter().rev().take(NEIGHBOURS_MAX).find(|at| {
-            kept.get(**at).is_some_and(|other| other.bucket() == signal.bucket() && merges(&other.what, &signal.what))
-        });
-        match place.and_then(|at| kept.get_mut(*at)) {
+        let own = match last.get_mut(&signal.workflow) {
+            Some(own) => own,
+            None => last.entry(signal.workflow.clone()).or_default(),
+        };
+        let fits = |at: &usize| {
+            kept.get(*at).is_some_and(|other| other.bucket() == signal.bucket() && merges(&other.what, &signal.what))
+        };
+        let place = own.iter().rev().take(NEIGHBOURS_MAX).copied().find(fits).or_else(|| middle(&kept, own, &signal));
+        match place.and_then(|at| kept.get_mut(at)) {
             Some(other) => merge(other, signal),
             None => {
                 own.push(kept.len());
@@ -201,6 +205,22 @@ pub fn fold(signals: Vec<Signal>) -> Vec<Signal> {
         }
     }
     kept
+}
+
+/// Of a row of failed reports the first and the last are kept, and so how long it is; what is between joins the last.
+fn middle(kept: &[Signal], own: &[usize], signal: &Signal) -> Option<usize> {
+    let [.., first, last] = own else { return None };
+    let is_row = |other: &Signal| other.bucket() == signal.bucket() && is_failed_only(&other.what, &signal.what);
+    let is_later = kept.get(*last).is_some_and(|other| other.at <= signal.at);
+    let fits = is_later && kept.get(*first).is_some_and(is_row) && kept.get(*last).is_some_and(is_row);
+    fits.then_some(*last)
+}
+
+fn is_failed_only(one: &What, other: &What) -> bool {
+    match (one, other) {
+        (What::Runs { ok: 0, failed: 1.., downstream: d }, What::Runs { ok: 0, failed: 1.., downstream: e }) => d == e,
+        _ => false,
+    }
 }
 
 /// How far back a neighbour is looked for.

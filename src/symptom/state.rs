@@ -8,7 +8,8 @@
 //!                               ▼
 //!                             held ── Firing: as from firing · Quiet: Cleared · Unknown: Rest
 //! ```
-//! What is read lives in the files of the kinds.
+//! What has cleared but still burns is kept as `cooling`: for others to know, it is quiet. What is read lives in the files
+//! of the kinds.
 
 use super::rule::{Mode, Severity};
 use crate::name::WorkflowName;
@@ -105,5 +106,160 @@ impl Change {
         match self {
             Self::Fired(state) | Self::Moved(state) | Self::Cleared(state) | Self::Held(state) => state,
         }
+    }
+}
+
+/// What one rule finds of one workflow or subject.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Reading {
+    /// Nothing; hot when it still burns.
+    Quiet { is_hot: bool },
+    /// Nothing can be said, and why.
+    Unknown(String),
+    /// A symptom.
+    Firing(Finding),
+}
+
+impl Reading {
+    /// Nothing, and nothing burns.
+    pub const QUIET: Self = Self::Quiet { is_hot: false };
+}
+
+/// A symptom as it is found.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Finding {
+    pub severity: Severity,
+    /// Highest first; only of a burn rate.
+    pub tiers: Vec<String>,
+    pub value: f64,
+    pub text: String,
+    pub detail: String,
+    pub workflows: Vec<WorkflowName>,
+    /// Part of it is only held.
+    pub held: Option<String>,
+}
+
+/// How a state changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Transition {
+    Rest,
+    Fired,
+    Moved,
+    Cleared,
+    Held,
+}
+
+impl Transition {
+    /// The change to tell; none when there is nothing to tell.
+    pub fn told(self, state: SymptomState) -> Option<Change> {
+        match self {
+            Self::Rest => None,
+            Self::Fired => Some(Change::Fired(state)),
+            Self::Moved => Some(Change::Moved(state)),
+            Self::Cleared => Some(Change::Cleared(state)),
+            Self::Held => Some(Change::Held(state)),
+        }
+    }
+}
+
+/// What a symptom is called, whatever its state.
+pub(super) struct Head<'a> {
+    pub rule: &'a str,
+    pub workflow: Option<&'a WorkflowName>,
+    pub subject: Option<&'a str>,
+    pub kind: &'a str,
+    pub mode: Mode,
+}
+
+/// The phase of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Quiet,
+    Firing,
+    Held,
+    Cooling,
+}
+
+fn phase(state: Option<&SymptomState>) -> Phase {
+    match state {
+        None => Phase::Quiet,
+        Some(state) if state.cleared_at.is_some() => Phase::Cooling,
+        Some(state) if state.held.is_some() => Phase::Held,
+        Some(_) => Phase::Firing,
+    }
+}
+
+/// One reading later: how it changed, and the state to tell of. Whether it is kept is said by [`is_kept`].
+pub(super) fn advance(
+    head: &Head<'_>,
+    before: Option<SymptomState>,
+    reading: Reading,
+    at: DateTime<Utc>,
+) -> (Transition, Option<SymptomState>) {
+    match (phase(before.as_ref()), reading) {
+        (Phase::Quiet, Reading::Quiet { .. } | Reading::Unknown(_)) => (Transition::Rest, None),
+        (Phase::Quiet | Phase::Cooling, Reading::Firing(finding)) => {
+            (Transition::Fired, Some(state_of(head, finding, at)))
+        }
+        (Phase::Cooling, Reading::Quiet { is_hot }) => (Transition::Rest, before.filter(|_| is_hot)),
+        // Nobody can say that it still burns, and it does not fire.
+        (Phase::Cooling, Reading::Unknown(_)) => (Transition::Rest, None),
+        (Phase::Firing | Phase::Held, Reading::Firing(finding)) => burns_on(head, before, finding, at),
+        (Phase::Firing | Phase::Held, Reading::Quiet { is_hot }) => {
+            let cleared = before.map(|state| SymptomState { cleared_at: Some(at), held: None, is_hot, ..state });
+            (Transition::Cleared, cleared)
+        }
+        (Phase::Firing, Reading::Unknown(why)) => {
+            (Transition::Held, before.map(|state| SymptomState { held: Some(why), is_hot: true, ..state }))
+        }
+        (Phase::Held, Reading::Unknown(why)) => {
+            (Transition::Rest, before.map(|state| SymptomState { held: Some(why), ..state }))
+        }
+    }
+}
+
+/// Whether a state is remembered: it fires, or it is still hot.
+pub(super) fn is_kept(state: &SymptomState) -> bool {
+    state.cleared_at.is_none() || state.is_hot
+}
+
+fn burns_on(
+    head: &Head<'_>,
+    before: Option<SymptomState>,
+    finding: Finding,
+    at: DateTime<Utc>,
+) -> (Transition, Option<SymptomState>) {
+    let was_tier = before.as_ref().and_then(|state| state.tier.clone());
+    let was_held = before.as_ref().is_some_and(|state| state.held.is_some());
+    let since = before.map_or(at, |state| state.since);
+    let now = SymptomState { since, ..state_of(head, finding, at) };
+    let transition = match (was_tier == now.tier, was_held, now.held.is_some()) {
+        (false, _, _) => Transition::Moved,
+        (true, false, true) => Transition::Held,
+        (true, true, _) | (true, false, false) => Transition::Rest,
+    };
+    (transition, Some(now))
+}
+
+fn state_of(head: &Head<'_>, finding: Finding, at: DateTime<Utc>) -> SymptomState {
+    SymptomState {
+        key: SymptomKey {
+            rule: head.rule.to_owned(),
+            workflow: head.workflow.cloned(),
+            subject: head.subject.map(str::to_owned),
+        },
+        kind: head.kind.to_owned(),
+        severity: finding.severity,
+        mode: head.mode,
+        tier: finding.tiers.first().cloned(),
+        tiers: finding.tiers,
+        since: at,
+        cleared_at: None,
+        value: finding.value,
+        text: finding.text,
+        detail: finding.detail,
+        workflows: finding.workflows,
+        held: finding.held,
+        is_hot: true,
     }
 }

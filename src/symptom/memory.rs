@@ -1,0 +1,118 @@
+//! What is remembered of one workflow, and how a signal changes it. Bounded whatever comes in.
+
+use super::buckets::floor;
+use super::counts::Counts;
+use super::reports::Reports;
+use super::signal::What;
+use super::streak::{Failed, Row};
+use crate::event::HeartbeatStatus;
+
+/// The memory of one workflow. Instants are seconds since 1970.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Memory {
+    /// When it first gave a sign of life.
+    pub first_heard_at: Option<i64>,
+    /// When it last did.
+    pub heard_at: Option<i64>,
+    /// When its first run finished.
+    pub first_run_at: Option<i64>,
+    pub counts: Counts,
+    pub reports: Reports,
+    pub row: Row,
+    pub health: Health,
+}
+
+/// The last heartbeat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Health {
+    /// What it said, and when.
+    pub last: Option<(HeartbeatStatus, i64)>,
+    /// Since when it has not been well.
+    pub unwell_since: Option<i64>,
+}
+
+impl Health {
+    fn take(&mut self, status: HeartbeatStatus, at: i64) {
+        if self.last.is_some_and(|(_, last)| at < last) {
+            return;
+        }
+        self.unwell_since = match status {
+            HeartbeatStatus::Ok => None,
+            HeartbeatStatus::Degraded | HeartbeatStatus::Unhealthy => self.unwell_since.or(Some(at)),
+        };
+        self.last = Some((status, at));
+    }
+}
+
+impl Memory {
+    /// Remembers what was heard at `at`.
+    pub fn take(&mut self, at: i64, what: &What) {
+        if *what != What::Resolved {
+            self.heard_at = self.heard_at.max(Some(at));
+            self.first_heard_at = Some(self.first_heard_at.map_or(at, |first| first.min(at)));
+        }
+        match what {
+            What::Runs { ok, failed, .. } => self.runs(at, *ok, *failed),
+            What::Totals { producer, epoch, ok_total, failed_total } => {
+                self.reports.take(at);
+                if self.counts.admit(at) {
+                    let id = (*producer, *epoch);
+                    let (ok, failed) = self.counts.take_totals(id, at, *ok_total, *failed_total);
+                    self.ended(at, ok > 0, Failed { at, events: 0, reported: failed });
+                }
+            }
+            What::Failure { is_final: false, times, .. } => {
+                if self.counts.admit(at) {
+                    self.counts.retries.add(&self.counts.edges, at, *times);
+                }
+            }
+            What::Failure { is_final: true, run, is_redriven, times, .. } => {
+                if !is_redriven && self.counts.is_first_end(*run) && self.counts.admit(at) {
+                    self.counts.bad.add(&self.counts.edges, at, *times);
+                    self.ended(at, false, Failed { at, events: *times, reported: 0 });
+                }
+            }
+            What::Recovery { run, times, .. } => {
+                if self.counts.is_first_end(*run) && self.counts.admit(at) {
+                    self.counts.good.add(&self.counts.edges, at, *times);
+                    self.ended(at, true, Failed { at, events: 0, reported: 0 });
+                }
+            }
+            What::Heartbeat { status } => self.health.take(*status, at),
+            What::Breaker { .. } | What::Resolved | What::Alive => {}
+        }
+    }
+
+    fn runs(&mut self, at: i64, ok: u64, failed: u64) {
+        self.reports.take(at);
+        if self.counts.admit(at) {
+            self.counts.good.add(&self.counts.edges, at, ok);
+            self.counts.failed.add(&self.counts.edges, at, failed);
+            self.ended(at, ok > 0, Failed { at, events: 0, reported: failed });
+        }
+    }
+
+    /// Runs have ended. Of a report with good and failed ones nobody knows the order: it ends a row.
+    fn ended(&mut self, at: i64, is_good: bool, failed: Failed) {
+        if is_good || failed.events > 0 || failed.reported > 0 {
+            self.first_run_at = Some(self.first_run_at.map_or(at, |first| first.min(at)));
+        }
+        if is_good {
+            self.row.good(at);
+        } else if failed.events > 0 || failed.reported > 0 {
+            self.row.failed(failed);
+        }
+    }
+
+    /// How long runs are known, at `now`, in s.
+    pub fn history(&self, now: i64) -> i64 {
+        self.first_run_at.map_or(0, |first| (now - floor(first, super::buckets::TICK)).max(0))
+    }
+
+    /// Bytes that it takes.
+    pub fn size(&self) -> usize {
+        let reports = self.reports.intervals.capacity() * size_of::<u32>() + self.reports.gaps.capacity() * 16;
+        let row = self.row.failures.capacity() * size_of::<Failed>();
+        size_of::<Self>() + self.counts.heap_size() + reports + row
+    }
+}

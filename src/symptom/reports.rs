@@ -1,0 +1,68 @@
+//! How regularly a workflow's runs are reported, and where reports are missing. A gap is no evidence of health.
+
+use std::collections::VecDeque;
+
+/// How many of the last intervals decide what is usual.
+const INTERVALS: usize = 16;
+
+/// Gaps that are remembered.
+const GAPS_MAX: usize = 32;
+
+/// Gaps are remembered as long as a default window may ask for them, in s.
+const GAP_AGE_MAX: i64 = 3 * 86_400 + 3_600;
+
+/// Reports are not missed sooner than this, in s.
+const PATIENCE_MIN: i64 = 60;
+
+/// When runs were reported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Reports {
+    /// The first report ever.
+    pub first_at: Option<i64>,
+    /// The latest.
+    pub last_at: Option<i64>,
+    /// The last intervals between two of them, in s, oldest first.
+    pub intervals: VecDeque<u32>,
+    /// Times without reports, longer than usual: [last before, first after).
+    pub gaps: VecDeque<(i64, i64)>,
+}
+
+impl Reports {
+    /// A report of `at`. One that was overtaken says nothing of the interval.
+    pub fn take(&mut self, at: i64) {
+        self.first_at = Some(self.first_at.map_or(at, |first| first.min(at)));
+        let Some(last) = self.last_at.filter(|last| *last < at) else {
+            self.last_at = self.last_at.max(Some(at));
+            return;
+        };
+        if self.patience().is_some_and(|patience| at - last > patience) {
+            self.gaps.push_back((last, at));
+            while self.gaps.len() > GAPS_MAX || self.gaps.front().is_some_and(|(_, end)| at - end > GAP_AGE_MAX) {
+                self.gaps.pop_front();
+            }
+        }
+        if self.intervals.len() >= INTERVALS {
+            self.intervals.pop_front();
+        }
+        self.intervals.push_back(u32::try_from(at - last).unwrap_or(u32::MAX));
+        self.last_at = Some(at);
+    }
+
+    /// Three times the longest of the last intervals: a producer that reports at irregular times is not missed between
+    /// two of them. None before there was an interval.
+    fn patience(&self) -> Option<i64> {
+        let longest = self.intervals.iter().max()?;
+        Some((i64::from(*longest) * 3).max(PATIENCE_MIN))
+    }
+
+    /// From when on reports are missed unless one comes; none when none is expected.
+    pub fn missed_from(&self) -> Option<i64> {
+        Some(self.last_at? + self.patience()?)
+    }
+
+    /// Gaps, and the one that lasts until `now` when reports are missed.
+    pub fn gaps_until(&self, now: i64) -> impl Iterator<Item = (i64, i64)> {
+        let open = self.missed_from().filter(|from| now > *from).and(self.last_at).map(|last| (last, now));
+        self.gaps.iter().copied().chain(open)
+    }
+}
