@@ -5,7 +5,6 @@ use super::tree::{Entry, Table, Value};
 
 /// Paths of keys without effect; `*` is any name, or any element of a list.
 pub(super) const NO_EFFECT: &[&str] = &[
-    "symptoms",
     "inhibit",
     "watchdog",
     "watch.streams",
