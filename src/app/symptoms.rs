@@ -201,7 +201,7 @@ impl SymptomDesk {
         now: DateTime<Utc>,
     ) -> Result<Looked, StoreError> {
         let at = at.duration_trunc(LOOK_EVERY).unwrap_or(at);
-        if at < self.looked_at || (at == self.looked_at && self.pending.is_empty() && self.stale.is_empty()) {
+        if at < self.looked_at || (at == self.looked_at && self.pending.is_empty()) {
             return Ok(Looked::default());
         }
         let result = self.try_look(store, live, at, now).await;
@@ -225,11 +225,17 @@ impl SymptomDesk {
             }
             self.know(store, live, now).await?;
         }
-        self.ask_standings(store, at).await?;
-        let Some(watch) = &mut self.watch else { return Ok(Looked::default()) };
         let mut changes = std::mem::take(&mut self.pending);
-        changes.extend(watch.look(at, &[]));
-        self.looked_at = at;
+        // What a look ahead has seen is not looked at again: it knew what there was to know then.
+        if at > self.looked_at {
+            self.ask_standings(store, at).await?;
+            let Some(watch) = &mut self.watch else { return Ok(Looked::default()) };
+            // News from after `at` waits for the next look.
+            if watch.next_look_at().is_some_and(|next| next <= at) {
+                changes.extend(watch.look(at, &[]));
+            }
+            self.looked_at = at;
+        }
         let looked = self.settle(store, live, changes, now).await?;
         if self.unsaved >= UNSAVED_MAX || (self.unsaved > 0 && now - self.saved_at >= SAVE_EVERY) {
             self.save(store, now).await?;

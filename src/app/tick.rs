@@ -5,10 +5,11 @@ use super::symptoms::{Settled, SymptomDesk};
 use crate::config::DigestSettings;
 use crate::digest::Late;
 use crate::digest::plan::{DigestRule, PlanDecision, plan};
-use crate::digest_job::{self, Occasion, Target, WindowOutcome};
+use crate::digest_job::{self, Occasion, Target, Telling, WindowOutcome};
 use crate::incident::{Incident, IncidentId, Reading, Transition, advance, next_change_at};
 use crate::live::Live;
 use crate::outbox::{NewEntry, queue};
+use crate::store::catalogue::Catalogue;
 use crate::store::ledger::Cover;
 use crate::store::{Store, StoreError, WriteTx, incidents, ledger, letters};
 use crate::symptom::ToldSymptom;
@@ -45,6 +46,10 @@ pub struct Ticker {
     /// Windows that are due and wait for intake. Kept, so that a slot or a closing time that passes meanwhile changes nothing.
     waiting: BTreeMap<Target, Occasion>,
     symptoms: SymptomDesk,
+    /// Version of the config, and until when nothing that it asks for is due.
+    rest: Option<(String, DateTime<Utc>)>,
+    /// What windows refer to.
+    catalogue: Catalogue,
 }
 
 /// What a tick came to.
@@ -56,6 +61,8 @@ pub struct Ticked {
     pub holds: Vec<Held>,
     /// Symptoms that changed, and what became of each.
     pub symptoms: Vec<Settled>,
+    /// Whether an incident was told again, or ended.
+    pub has_moved: bool,
     /// When something is due next if nothing arrives before; never later than it really is.
     pub next_at: Option<DateTime<Utc>>,
     /// Parts that failed; they are tried again at the next tick.
@@ -89,7 +96,7 @@ enum Due {
 impl Ticker {
     /// One whose symptoms are fed by a player of recorded events.
     pub fn played(live: &Live, now: DateTime<Utc>) -> Self {
-        Self { waiting: BTreeMap::new(), symptoms: SymptomDesk::played(live, now) }
+        Self { symptoms: SymptomDesk::played(live, now), ..Self::default() }
     }
 
     /// The symptoms, for a player.
@@ -106,7 +113,7 @@ impl Ticker {
     pub async fn tick(
         &mut self,
         store: &Store,
-        live: &Live,
+        live: &Arc<Live>,
         watermark: &mut impl Watermark,
         now: DateTime<Utc>,
     ) -> Ticked {
@@ -116,13 +123,9 @@ impl Ticker {
         }
         advance_incidents(store, live, self.symptoms.active_keys().as_ref(), now, &mut ticked).await;
         let due = self.find_due(store, live, now, &mut ticked).await;
-        let firing = if due.is_empty() { Arc::default() } else { Arc::new(self.firing()) };
         if !due.is_empty() {
             watermark.refresh().await;
-        }
-        for (target, mut occasion) in due {
-            occasion.firing = firing.clone();
-            if let Err(error) = self.tell(store, live, watermark, target, occasion, now, &mut ticked).await {
+            if let Err(error) = self.tell(store, live, watermark, due, now, &mut ticked).await {
                 ticked.failures.push(("digest", error));
             }
         }
@@ -155,48 +158,80 @@ impl Ticker {
         now: DateTime<Utc>,
         ticked: &mut Ticked,
     ) -> Vec<(Target, Occasion)> {
-        let targets = digest_job::targets(&live.config);
-        self.waiting.retain(|target, _| targets.contains(target));
-        let mut found = Vec::new();
-        for target in targets {
-            let Some(settings) = live.config.digests.get(&target.digest) else { continue };
-            match self.due(store, live, settings, &target, now).await {
-                Ok(Due::Tell(occasion)) => found.push((target, occasion)),
-                Ok(Due::Rest { next_at }) => ticked.look_at(next_at),
-                Ok(Due::Hold(held)) => {
-                    ticked.look_at(Some(held.until));
-                    ticked.holds.push(held);
-                }
-                Err(error) => ticked.failures.push(("digest", error)),
-            }
+        let version = &live.config.version;
+        if let Some((_, until)) = self.rest.as_ref().filter(|(seen, until)| seen == version && now < *until) {
+            ticked.look_at(Some(*until));
+            return Vec::new();
         }
+        self.waiting.retain(|target, _| live.targets.contains(target));
+        let (mut found, mut next_at, failed_before) = (Vec::new(), None, ticked.failures.len());
+        for target in live.targets.iter() {
+            let Some(settings) = live.config.digests.get(&target.digest) else { continue };
+            let due = self.due(store, live, settings, target, now).await;
+            let at = match due {
+                Ok(Due::Tell(occasion)) => {
+                    found.push((target.clone(), occasion));
+                    None
+                }
+                Ok(Due::Rest { next_at }) => next_at,
+                Ok(Due::Hold(held)) => {
+                    let until = held.until;
+                    ticked.holds.push(held);
+                    Some(until)
+                }
+                Err(error) => {
+                    ticked.failures.push(("digest", error));
+                    None
+                }
+            };
+            next_at = [next_at, at].into_iter().flatten().min();
+        }
+        ticked.look_at(next_at);
+        // What is told now is looked at again, and so is what failed.
+        let is_at_rest = found.is_empty() && ticked.failures.len() == failed_before;
+        self.rest = next_at.filter(|_| is_at_rest).map(|at| (version.clone(), at));
         found
     }
 
-    #[expect(clippy::too_many_arguments, reason = "a tick's own things, handed on")]
     async fn tell(
         &mut self,
         store: &Store,
-        live: &Live,
+        live: &Arc<Live>,
         watermark: &mut impl Watermark,
-        target: Target,
-        mut occasion: Occasion,
+        due: Vec<(Target, Occasion)>,
         now: DateTime<Utc>,
         ticked: &mut Ticked,
     ) -> Result<(), StoreError> {
-        let Some(passed) = watermark.passed(occasion.window.end_at, now) else {
-            self.waiting.insert(target, occasion);
-            ticked.look_at(Some(now + NEXT_TICK));
+        let firing = Arc::new(self.firing());
+        let mut ready = Vec::with_capacity(due.len());
+        for (target, mut occasion) in due {
+            match watermark.passed(occasion.window.end_at, now) {
+                Some(passed) => {
+                    occasion.incomplete = passed.incomplete;
+                    occasion.firing = firing.clone();
+                    self.waiting.remove(&target);
+                    ready.push((target, occasion));
+                }
+                None => {
+                    self.waiting.insert(target, occasion);
+                    ticked.look_at(Some(now + NEXT_TICK));
+                }
+            }
+        }
+        if ready.is_empty() {
             return Ok(());
-        };
-        occasion.incomplete = passed.incomplete;
-        self.waiting.remove(&target);
-        let end_at = occasion.window.end_at;
-        let outcome = digest_job::tell(store, live, &target, occasion, now).await?;
-        note(&target, end_at, &outcome);
-        ticked.has_messages |= outcome == WindowOutcome::Enqueued;
-        if let Some(settings) = live.config.digests.get(&target.digest) {
-            ticked.look_at(settings.schedule.next_after(now, settings.timezone));
+        }
+        for telling in digest_job::tell(store, live, &mut self.catalogue, ready, now).await? {
+            match telling {
+                Ok(telling) => {
+                    note(&telling);
+                    ticked.has_messages |= telling.outcome == WindowOutcome::Enqueued;
+                    if let Some(settings) = live.config.digests.get(&telling.target.digest) {
+                        ticked.look_at(settings.schedule.next_after(now, settings.timezone));
+                    }
+                }
+                Err(error) => ticked.failures.push(("digest", error)),
+            }
         }
         Ok(())
     }
@@ -258,7 +293,10 @@ async fn advance_incidents(
         // One transition a tick; the next may follow at once.
         ticked.look_at(Some(now + NEXT_TICK));
         match advance_one(store, live, incident.id, &over, now).await {
-            Ok(moved) => ticked.has_messages |= moved,
+            Ok(moved) => {
+                ticked.has_messages |= moved;
+                ticked.has_moved |= moved;
+            }
             Err(error) => ticked.failures.push(("incident", error)),
         }
     }
@@ -321,9 +359,10 @@ async fn carry_out(
     Ok(true)
 }
 
-fn note(target: &Target, end_at: DateTime<Utc>, outcome: &WindowOutcome) {
-    let (digest, receiver) = (target.digest.as_str(), target.receiver.as_str());
-    match outcome {
+fn note(telling: &Telling) {
+    let (digest, receiver) = (telling.target.digest.as_str(), telling.target.receiver.as_str());
+    let end_at = telling.window.end_at;
+    match telling.outcome {
         WindowOutcome::Enqueued => info!(digest, receiver, window_end = %end_at, "digest composed"),
         WindowOutcome::SkippedEmpty => info!(digest, receiver, window_end = %end_at, "nothing to tell, digest skipped"),
         WindowOutcome::NotOurs => {

@@ -3,7 +3,7 @@
 use super::bulk::Bulk;
 use super::{StoreError, to_ms};
 use crate::incident::{Incident, IncidentId, IncidentState};
-use sqlx::{SqliteConnection, SqlitePool};
+use sqlx::{SqliteConnection, SqliteExecutor, SqlitePool};
 use tracing::error;
 
 fn read(body: &str) -> Result<Incident, StoreError> {
@@ -12,7 +12,7 @@ fn read(body: &str) -> Result<Incident, StoreError> {
 
 /// An incident that can't be read is said and left out: the next failure then opens a new one. A page too many is better than an intake
 /// that stands still.
-fn readable(body: &str) -> Option<Incident> {
+pub(super) fn readable(body: &str) -> Option<Incident> {
     read(body).inspect_err(|error| error!(%error, "a stored incident can't be read; it is left out")).ok()
 }
 
@@ -48,12 +48,12 @@ pub async fn open_of_downstream(tx: &mut SqliteConnection, downstream: &str) -> 
 }
 
 /// Every unresolved incident with its open dead letters, oldest first.
-pub async fn all_open(pool: &SqlitePool) -> Result<Vec<(Incident, u64)>, StoreError> {
+pub async fn all_open(executor: impl SqliteExecutor<'_>) -> Result<Vec<(Incident, u64)>, StoreError> {
     let rows: Vec<(String, i64)> = sqlx::query_as(
-        "SELECT i.body, (SELECT count(*) FROM dead_letters d WHERE d.incident_id = i.id AND d.resolved_at IS NULL) \
-         FROM incidents i WHERE i.state <> 'resolved' ORDER BY i.id",
+        "SELECT i.body, coalesce(l.open_count, 0) FROM incidents i LEFT JOIN incident_letters l ON l.incident_id = i.id \
+         WHERE i.state <> 'resolved' ORDER BY i.id",
     )
-    .fetch_all(pool)
+    .fetch_all(executor)
     .await?;
     Ok(rows.iter().filter_map(|(body, open)| Some((readable(body)?, open.unsigned_abs()))).collect())
 }

@@ -318,7 +318,7 @@ pub async fn get(pool: &SqlitePool, id: i64) -> Result<Option<Letter>, StoreErro
 /// How many letters of an incident are open.
 pub async fn open_of_incident(tx: &mut SqliteConnection, incident_id: i64) -> Result<u64, StoreError> {
     let (count,): (i64,) =
-        sqlx::query_as("SELECT count(*) FROM dead_letters WHERE incident_id = ? AND resolved_at IS NULL")
+        sqlx::query_as("SELECT coalesce(sum(open_count), 0) FROM incident_letters WHERE incident_id = ?")
             .bind(incident_id)
             .fetch_one(tx)
             .await?;
