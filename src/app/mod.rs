@@ -2,6 +2,7 @@
 
 mod compile;
 mod fault_log;
+mod incidents;
 mod listener;
 mod messages;
 mod reload;

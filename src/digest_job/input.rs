@@ -1,5 +1,6 @@
 //! What a digest is composed from, picked from the snapshot of its window for one receiver. Nothing is decided or written here.
 
+use super::folded::{Folded, OpenCount};
 use super::snapshot::{Flow, Snapshot, WindowSnapshot};
 use super::target::Target;
 use super::urgent::{reads, urgent};
@@ -14,7 +15,7 @@ use crate::incident::{Hit, Incident, IncidentState};
 use crate::live::Live;
 use crate::name::{RouteName, WorkflowName};
 use crate::route::Route;
-use crate::store::catalogue::{Catalogue, Cause, Oldest, Pair};
+use crate::store::catalogue::{Catalogue, Cause, Pair};
 use crate::store::digest_input::{self as read, Count, LetterChanges, OpenIncident};
 use crate::store::{StoreError, silences};
 use crate::symptom::ToldSymptom;
@@ -309,78 +310,6 @@ fn cell(count: &Count, cause: &Cause, fate: &Fate) -> Cell {
         took_ms_sum: count.took_ms,
         attempts_count: 0,
         attempts_sum: 0,
-    }
-}
-
-/// Open dead letters of one cause, whatever was decided about them.
-struct Fold<'a> {
-    count: u64,
-    new_count: u64,
-    oldest: Oldest,
-    cause: &'a Cause,
-}
-
-/// Open dead letters, by cause.
-#[derive(Default)]
-struct Folded<'a>(HashMap<(&'a WorkflowName, &'a Fingerprint), Fold<'a>>);
-
-/// Open dead letters of one workflow.
-#[derive(Default)]
-struct OpenCount {
-    count: u64,
-    oldest_at: Option<DateTime<Utc>>,
-}
-
-impl<'a> Folded<'a> {
-    fn add(&mut self, cause: &'a Cause, count: u64, new_count: u64, oldest: &Oldest) {
-        match self.0.get_mut(&(&cause.workflow, &cause.fingerprint)) {
-            Some(fold) => {
-                fold.count += count;
-                fold.new_count += new_count;
-                if *oldest < fold.oldest {
-                    fold.oldest = oldest.clone();
-                }
-            }
-            None => {
-                let fold = Fold { count, new_count, oldest: oldest.clone(), cause };
-                self.0.insert((&cause.workflow, &cause.fingerprint), fold);
-            }
-        }
-    }
-
-    fn by_workflow(&self) -> BTreeMap<WorkflowName, OpenCount> {
-        let mut counts: HashMap<&WorkflowName, OpenCount> = HashMap::new();
-        for fold in self.0.values() {
-            let count = counts.entry(&fold.cause.workflow).or_default();
-            count.count += fold.count;
-            count.oldest_at = Some(count.oldest_at.map_or(fold.oldest.at, |at| at.min(fold.oldest.at)));
-        }
-        counts.into_iter().map(|(workflow, count)| (workflow.clone(), count)).collect()
-    }
-
-    /// Hands over the causes of workflows that there is news of, and counts the others.
-    fn tell(self, input: &mut DigestInput) {
-        let fresh = self.0.values().filter(|f| f.new_count > 0).map(|f| &f.cause.workflow);
-        let news: HashSet<WorkflowName> = input.news().into_iter().chain(fresh).cloned().collect();
-        let (mut told, older): (Vec<_>, Vec<_>) = self.0.into_values().partition(|f| news.contains(&f.cause.workflow));
-        told.sort_by_key(|f| (f.oldest.at, f.oldest.id));
-        input.older_letters =
-            OlderLetters { count: older.iter().map(|f| f.count).sum(), causes_count: older.len() as u64 };
-        input.open_letters = told.into_iter().map(Fold::into_group).collect();
-    }
-}
-
-impl Fold<'_> {
-    fn into_group(self) -> LetterGroup {
-        LetterGroup {
-            workflow: self.cause.workflow.clone(),
-            fingerprint: self.cause.fingerprint.clone(),
-            count: self.count,
-            new_count: self.new_count,
-            oldest_at: self.oldest.at,
-            oldest_item: self.oldest.item,
-            oldest_id: self.oldest.id.to_string(),
-        }
     }
 }
 

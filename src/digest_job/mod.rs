@@ -1,6 +1,7 @@
 //! Making digests: whom they go to, what they are read from, and writing composed ones with their messages in one transaction.
 //! What is due is decided by `digest::plan`, what is said by `digest::compose`.
 
+mod folded;
 mod input;
 mod preview;
 mod snapshot;
