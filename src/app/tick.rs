@@ -96,7 +96,7 @@ impl Ticker {
         now: DateTime<Utc>,
     ) -> Ticked {
         let mut ticked = Ticked::default();
-        advance_incidents(store, live, now, &mut ticked).await;
+        self.advance_incidents(store, live, now, &mut ticked).await;
         let due = self.find_due(store, live, now, &mut ticked).await;
         if !due.is_empty() {
             watermark.refresh().await;
@@ -106,6 +106,30 @@ impl Ticker {
         }
         watermark.keep_only(&self.waiting.values().map(|o| o.window.end_at).collect());
         ticked
+    }
+
+    /// Moves every incident that is due. One that can't be moved holds up no other.
+    async fn advance_incidents(&mut self, store: &Store, live: &Live, now: DateTime<Utc>, ticked: &mut Ticked) {
+        let open = match incidents::all_open(store.reader(), &mut self.catalogue.incidents).await {
+            Ok(open) => open,
+            Err(error) => return ticked.failures.push(("incidents", error)),
+        };
+        for (incident, open_letters) in open {
+            let reading = Reading { open_letters };
+            if advance(&incident, reading, now) == Transition::Rest {
+                ticked.look_at(next_change_at(&incident, reading));
+                continue;
+            }
+            // One transition a tick; the next may follow at once.
+            ticked.look_at(Some(now + NEXT_TICK));
+            match advance_one(store, live, incident.id, now).await {
+                Ok(moved) => {
+                    ticked.has_messages |= moved;
+                    ticked.has_moved |= moved;
+                }
+                Err(error) => ticked.failures.push(("incident", error)),
+            }
+        }
     }
 
     /// The windows that are due. A target that can't be looked at holds up no other.
@@ -222,30 +246,6 @@ impl Ticker {
                 incomplete: None,
             }),
         })
-    }
-}
-
-/// Moves every incident that is due. One that can't be moved holds up no other.
-async fn advance_incidents(store: &Store, live: &Live, now: DateTime<Utc>, ticked: &mut Ticked) {
-    let open = match incidents::all_open(store.reader()).await {
-        Ok(open) => open,
-        Err(error) => return ticked.failures.push(("incidents", error)),
-    };
-    for (incident, open_letters) in open {
-        let reading = Reading { open_letters };
-        if advance(&incident, reading, now) == Transition::Rest {
-            ticked.look_at(next_change_at(&incident, reading));
-            continue;
-        }
-        // One transition a tick; the next may follow at once.
-        ticked.look_at(Some(now + NEXT_TICK));
-        match advance_one(store, live, incident.id, now).await {
-            Ok(moved) => {
-                ticked.has_messages |= moved;
-                ticked.has_moved |= moved;
-            }
-            Err(error) => ticked.failures.push(("incident", error)),
-        }
     }
 }
 

@@ -133,7 +133,7 @@ struct Counted {
 }
 
 impl<'a> Scope<'a> {
-    fn new(catalogue: &'a Catalogue, snapshot: &Snapshot, target: &Target) -> Self {
+    fn new(catalogue: &'a Catalogue, snapshot: &'a Snapshot, target: &Target) -> Self {
         Self {
             catalogue,
             decisions: catalogue.decisions_for(target.digest.as_str(), target.receiver.as_str()),
@@ -196,7 +196,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Dead letters that are open at the end of the window, by cause.
-    fn fold_letters(&self, window: &WindowSnapshot) -> Result<Folded<'a>, StoreError> {
+    fn fold_letters(&self, window: &'a WindowSnapshot) -> Result<Folded<'a>, StoreError> {
         let mut folded = Folded::default();
         for (pair, open) in self.catalogue.letters() {
             let Some(cause) = self.told(*pair)? else { continue };
@@ -299,13 +299,13 @@ fn cell(count: &Count, cause: &Cause, fate: &Fate) -> Cell {
 struct Fold<'a> {
     count: u64,
     new_count: u64,
-    oldest: Oldest,
+    oldest: &'a Oldest,
     cause: &'a Cause,
 }
 
-/// Open dead letters, by cause.
+/// Open dead letters, by workflow and fingerprint.
 #[derive(Default)]
-struct Folded<'a>(HashMap<(&'a WorkflowName, &'a Fingerprint), Fold<'a>>);
+struct Folded<'a>(HashMap<usize, Fold<'a>>);
 
 /// Open dead letters of one workflow.
 #[derive(Default)]
@@ -315,18 +315,15 @@ struct OpenCount {
 }
 
 impl<'a> Folded<'a> {
-    fn add(&mut self, cause: &'a Cause, count: u64, new_count: u64, oldest: &Oldest) {
-        match self.0.get_mut(&(&cause.workflow, &cause.fingerprint)) {
+    fn add(&mut self, cause: &'a Cause, count: u64, new_count: u64, oldest: &'a Oldest) {
+        match self.0.get_mut(&cause.group) {
             Some(fold) => {
                 fold.count += count;
                 fold.new_count += new_count;
-                if *oldest < fold.oldest {
-                    fold.oldest = oldest.clone();
-                }
+                fold.oldest = fold.oldest.min(oldest);
             }
             None => {
-                let fold = Fold { count, new_count, oldest: oldest.clone(), cause };
-                self.0.insert((&cause.workflow, &cause.fingerprint), fold);
+                self.0.insert(cause.group, Fold { count, new_count, oldest, cause });
             }
         }
     }
@@ -361,7 +358,7 @@ impl Fold<'_> {
             count: self.count,
             new_count: self.new_count,
             oldest_at: self.oldest.at,
-            oldest_item: self.oldest.item,
+            oldest_item: self.oldest.item.clone(),
             oldest_id: self.oldest.id.to_string(),
         }
     }

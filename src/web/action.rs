@@ -151,7 +151,7 @@ pub async fn resolve_letter(
     let mut tx = shared.store.begin().await?;
     let cause = letters::resolve_by_id(&mut tx, letter_id, note.as_deref(), Some(&by), now).await?;
     if let Some(cause) = cause {
-        letters::note_resolved(&mut tx, cause, now).await?;
+        letters::note_resolved(&mut tx, &[(cause, now)]).await?;
     }
     tx.commit().await.map_err(StoreError::from)?;
     find_letter(&shared, &id).await.map(Json)
