@@ -15,10 +15,11 @@ pub(super) async fn advance_all(
     store: &Store,
     live: &Live,
     active: Option<&BTreeSet<String>>,
+    known: &mut incidents::Known,
     now: DateTime<Utc>,
     ticked: &mut Ticked,
 ) {
-    let open = match incidents::all_open(store.reader()).await {
+    let open = match incidents::all_open(store.reader(), known).await {
         Ok(open) => open,
         Err(error) => return ticked.failures.push(("incidents", error)),
     };

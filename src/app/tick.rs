@@ -120,7 +120,9 @@ impl Ticker {
         if let Err(error) = self.look_at_symptoms(store, live, watermark, now, &mut ticked).await {
             ticked.failures.push(("symptoms", error));
         }
-        incidents::advance_all(store, live, self.symptoms.active_keys().as_ref(), now, &mut ticked).await;
+        let active = self.symptoms.active_keys();
+        let known = &mut self.catalogue.incidents;
+        incidents::advance_all(store, live, active.as_ref(), known, now, &mut ticked).await;
         let due = self.find_due(store, live, now, &mut ticked).await;
         if !due.is_empty() {
             watermark.refresh().await;

@@ -142,6 +142,7 @@ async fn play_by(
         heard: Heard::default(),
         read_count: 0,
         has_paged: false,
+        known: incidents::Known::default(),
     };
     let reader: Arc<Reader> = live.reader.clone();
     play.run(input.flow(reader, span), span).await
@@ -159,6 +160,7 @@ struct Play<'a> {
     read_count: usize,
     /// Whether events opened or joined incidents since they were last looked at.
     has_paged: bool,
+    known: incidents::Known,
 }
 
 /// Why a batch ends.
@@ -277,9 +279,9 @@ impl Play<'_> {
 
     async fn note_incidents(&mut self) -> Result<(), BacktestError> {
         let mut reader = self.store.reader().acquire().await.map_err(StoreError::from)?;
-        let open = incidents::all_open(&mut *reader).await?;
+        let open = incidents::all_open(&mut *reader, &mut self.known).await?;
         let keys = incidents::open_keys(&mut reader).await?;
-        self.agenda.note_incidents(open.iter().map(|(incident, _)| incident), keys);
+        self.agenda.note_incidents(open.iter().map(|(incident, _)| &**incident), keys);
         self.has_paged = false;
         Ok(())
     }

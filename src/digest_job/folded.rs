@@ -1,7 +1,6 @@
 //! Open dead letters of a window, folded by cause. Pure.
 
 use crate::digest::{DigestInput, LetterGroup, OlderLetters};
-use crate::event::Fingerprint;
 use crate::name::WorkflowName;
 use crate::store::catalogue::{Cause, Oldest};
 use chrono::{DateTime, Utc};
@@ -11,13 +10,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 struct Fold<'a> {
     count: u64,
     new_count: u64,
-    oldest: Oldest,
+    oldest: &'a Oldest,
     cause: &'a Cause,
 }
 
-/// Open dead letters, by cause.
+/// Open dead letters, by workflow and fingerprint.
 #[derive(Default)]
-pub(super) struct Folded<'a>(HashMap<(&'a WorkflowName, &'a Fingerprint), Fold<'a>>);
+pub(super) struct Folded<'a>(HashMap<usize, Fold<'a>>);
 
 /// Open dead letters of one workflow.
 #[derive(Default)]
@@ -27,18 +26,15 @@ pub(super) struct OpenCount {
 }
 
 impl<'a> Folded<'a> {
-    pub fn add(&mut self, cause: &'a Cause, count: u64, new_count: u64, oldest: &Oldest) {
-        match self.0.get_mut(&(&cause.workflow, &cause.fingerprint)) {
+    pub fn add(&mut self, cause: &'a Cause, count: u64, new_count: u64, oldest: &'a Oldest) {
+        match self.0.get_mut(&cause.group) {
             Some(fold) => {
                 fold.count += count;
                 fold.new_count += new_count;
-                if *oldest < fold.oldest {
-                    fold.oldest = oldest.clone();
-                }
+                fold.oldest = fold.oldest.min(oldest);
             }
             None => {
-                let fold = Fold { count, new_count, oldest: oldest.clone(), cause };
-                self.0.insert((&cause.workflow, &cause.fingerprint), fold);
+                self.0.insert(cause.group, Fold { count, new_count, oldest, cause });
             }
         }
     }
@@ -73,7 +69,7 @@ impl Fold<'_> {
             count: self.count,
             new_count: self.new_count,
             oldest_at: self.oldest.at,
-            oldest_item: self.oldest.item,
+            oldest_item: self.oldest.item.clone(),
             oldest_id: self.oldest.id.to_string(),
         }
     }

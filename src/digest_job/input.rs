@@ -145,7 +145,7 @@ struct Counted {
 impl<'a> Scope<'a> {
     fn new(
         catalogue: &'a Catalogue,
-        snapshot: &Snapshot,
+        snapshot: &'a Snapshot,
         target: &Target,
         reads: &'a (dyn Fn(&WorkflowName) -> bool + Sync),
     ) -> Self {
@@ -212,7 +212,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Dead letters that are open at the end of the window, by cause.
-    fn fold_letters(&self, window: &WindowSnapshot) -> Result<Folded<'a>, StoreError> {
+    fn fold_letters(&self, window: &'a WindowSnapshot) -> Result<Folded<'a>, StoreError> {
         let mut folded = Folded::default();
         for (pair, open) in self.catalogue.letters() {
             let Some(cause) = self.told(*pair)? else { continue };

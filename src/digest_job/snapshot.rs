@@ -9,6 +9,7 @@ use crate::name::WorkflowName;
 use crate::store::StoreError;
 use crate::store::catalogue::{Catalogue, Pair};
 use crate::store::digest_input::{self as read, Count, LetterChange, LetterChanges, LetterShift, OpenIncident};
+use crate::store::incidents::Known;
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,7 +78,7 @@ impl Snapshot {
         catalogue.look_at_letters(conn).await?;
         let mut found = BTreeMap::new();
         for window in windows {
-            let snapshot = read_window(conn, *window, first_minute).await?;
+            let snapshot = read_window(conn, &mut catalogue.incidents, *window, first_minute).await?;
             catalogue.learn(conn, snapshot.pairs()).await?;
             let paged = snapshot.incidents.iter().flat_map(|i| i.decisions.iter().copied());
             catalogue.learn_decisions(conn, paged).await?;
@@ -103,6 +104,7 @@ impl WindowSnapshot {
 
 async fn read_window(
     conn: &mut SqliteConnection,
+    known: &mut Known,
     window: Window,
     first_minute: Option<DateTime<Utc>>,
 ) -> Result<WindowSnapshot, StoreError> {
@@ -123,7 +125,7 @@ async fn read_window(
         counts: read::counts(conn, window, bucket).await?,
         letters: read_flow(conn, window, bucket).await?,
         shift: read::letter_shift(conn, window).await?,
-        incidents: read::incidents(conn, with_before).await?,
+        incidents: read::incidents(conn, known, with_before).await?,
         regressed: read::regressed(conn, window).await?,
         unreadable: read::unreadable(conn, window).await?,
         previous,

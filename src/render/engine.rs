@@ -178,7 +178,7 @@ fn builtin_folder(folder: &str) -> &str {
 
 fn try_write(registry: &Handlebars<'_>, name: &str, flavour: Flavour, view: &Value) -> Result<String, TemplateProblem> {
     let mut out = Capped(Vec::new());
-    let context = Context::wraps(escape_view(view, flavour)).map_err(|e| TemplateProblem::of_render(name, &e))?;
+    let context = Context::from(escape_view(view, flavour));
     let done: Result<(), RenderError> = registry.render_with_context_to_write(name, &context, &mut out);
     done.map_err(|error| TemplateProblem::of_render(name, &error))?;
     let text = String::from_utf8_lossy(&out.0).into_owned();

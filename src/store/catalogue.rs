@@ -1,6 +1,7 @@
 //! What counters and dead letters refer to, read once and kept: causes, decisions, and how many dead letters of each are open. Rows of
 //! causes and decisions do not change once written; of open dead letters only what changed since the last look is read again.
 
+use super::incidents::Known;
 use super::{StoreError, from_ms};
 use crate::digest::{Fate, FingerprintInfo};
 use crate::event::{Class, Disposition, EventType, Fingerprint};
@@ -31,6 +32,8 @@ pub struct Cause {
     pub strategy: Option<String>,
     /// The dependency that failed.
     pub downstream: Option<String>,
+    /// The same for all causes of one workflow and fingerprint, and for no other.
+    pub group: usize,
 }
 
 /// Open dead letters of one cause and decision.
@@ -63,7 +66,11 @@ pub struct Catalogue {
     fates: HashMap<i64, Fate>,
     /// Decisions by the digest and receiver that they are for.
     by_target: HashMap<(String, String), HashSet<i64>>,
+    /// Numbers of workflows and fingerprints.
+    groups: HashMap<(WorkflowName, Fingerprint), usize>,
     infos: HashMap<Fingerprint, FingerprintInfo>,
+    /// Incidents as they were last read.
+    pub incidents: Known,
     letters: BTreeMap<Pair, OpenLetters>,
     letters_version: i64,
 }
@@ -133,7 +140,10 @@ impl Catalogue {
         .fetch_all(conn)
         .await?;
         for row in &rows {
-            self.causes.insert(row.get(0), Arc::new(read_cause(row)?));
+            let mut cause = read_cause(row)?;
+            let next = self.groups.len();
+            cause.group = *self.groups.entry((cause.workflow.clone(), cause.fingerprint.clone())).or_insert(next);
+            self.causes.insert(row.get(0), Arc::new(cause));
         }
         Ok(())
     }
@@ -248,6 +258,7 @@ fn read_cause(row: &SqliteRow) -> Result<Cause, StoreError> {
         fingerprint: Fingerprint(row.get(5)),
         strategy: row.get(6),
         downstream: row.get(7),
+        group: 0,
     })
 }
 

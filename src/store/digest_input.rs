@@ -11,6 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::de::DeserializeOwned;
 use sqlx::{Row, SqliteConnection};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A list that SQLite wrote as JSON: one row, because each row is a step between two threads.
 fn list<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, StoreError> {
@@ -240,7 +241,7 @@ pub async fn unreadable(conn: &mut SqliteConnection, window: Window) -> Result<V
 #[derive(Clone, Debug)]
 pub struct OpenIncident {
     /// As it is now.
-    pub incident: Incident,
+    pub incident: Arc<Incident>,
     /// Its open dead letters, now.
     pub open_letters: u64,
     /// The decisions of its events: whoever hears of them hears of it.
@@ -248,7 +249,11 @@ pub struct OpenIncident {
 }
 
 /// Incidents that were open at some instant of a window, oldest first.
-pub async fn incidents(conn: &mut SqliteConnection, window: Window) -> Result<Vec<OpenIncident>, StoreError> {
+pub async fn incidents(
+    conn: &mut SqliteConnection,
+    known: &mut incidents::Known,
+    window: Window,
+) -> Result<Vec<OpenIncident>, StoreError> {
     let rows = sqlx::query(
         "SELECT i.body, coalesce(l.open_count, 0), (SELECT json_group_array(d.id) FROM decisions d INDEXED BY decisions_paged \
          WHERE d.fate = 'paged' AND d.fate_id = CAST(i.id AS TEXT)) \
@@ -261,7 +266,7 @@ pub async fn incidents(conn: &mut SqliteConnection, window: Window) -> Result<Ve
     .await?;
     let mut found = Vec::with_capacity(rows.len());
     for row in &rows {
-        let Some(incident) = incidents::readable(row.get(0)) else { continue };
+        let Some(incident) = known.read(row.get(0)) else { continue };
         found.push(OpenIncident {
             incident,
             open_letters: row.get::<i64, _>(1).unsigned_abs(),
