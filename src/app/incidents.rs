@@ -58,7 +58,8 @@ async fn advance_one(
 ) -> Result<bool, StoreError> {
     let mut tx = store.begin().await?;
     let Some(mut incident) = incidents::find(&mut tx, id).await? else { return Ok(false) };
-    if over.iter().fold(false, |any, key| incident.end_symptom(key, now) || any) {
+    if !over.is_empty() {
+        over.iter().for_each(|key| _ = incident.end_symptom(key, now));
         incidents::save(&mut tx, &incident).await?;
     }
     let open_letters = letters::open_of_incident(&mut tx, id.0).await?;

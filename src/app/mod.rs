@@ -125,6 +125,7 @@ impl Service {
             links: settings::secret_key(&store, "link_key").await?,
         };
         let nats = jetstream::connect(&loaded.config.nats).await?;
+        let firing = symptoms::kept(&store).await?.into_iter().filter(|s| s.state.is_firing()).collect();
         let active = silences::active(store.reader(), clock::now()).await?;
         let (live, _) = compile(loaded, active, &keys, Parts::All);
         let nats_settings = live.config.nats.clone();
@@ -149,7 +150,7 @@ impl Service {
             metrics,
             nats: nats.clone(),
             nats_settings: nats_settings.clone(),
-            symptoms: ArcSwap::default(),
+            symptoms: ArcSwap::from_pointee(firing),
             outbox_wake: deliverer.waker(),
             reload,
         });

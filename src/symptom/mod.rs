@@ -10,6 +10,7 @@ mod dead_letter;
 mod defaults;
 mod evaluate;
 mod exact;
+mod letters;
 mod memory;
 mod pattern;
 mod plan;
@@ -30,6 +31,7 @@ mod watch;
 
 pub use defaults::Rules;
 pub use exact::Ratio;
+pub use letters::LetterTerms;
 pub use plan::{Applied, Ask, BurnPlan, OffReason, Plan, SharedAsk, Tier, TierOff};
 pub use rule::{BurnTier, Mode, Severity, SymptomKind, SymptomRule};
 pub use signal::{Signal, What, fold};

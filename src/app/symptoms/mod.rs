@@ -1,16 +1,20 @@
 //! Keeps the watch over symptoms between ticks: hands it what intake wrote, lets it look, and writes what came of that together with
 //! the messages that follow. Whether a symptom fires is decided by the `symptom` room, whether it pages by `route`.
 
+mod kept;
+mod letters;
 mod told;
+
+pub use kept::kept;
 
 use crate::live::Live;
 use crate::name::WorkflowName;
-use crate::store::symptoms::{self, MemoryRow, StandingRow, StateRow};
+use crate::store::symptoms::{self, MemoryRow, StateRow};
 use crate::store::{Store, StoreError, WriteTx};
-use crate::symptom::{
-    Change, OldestLetter, Rules, Signal, Standing, SymptomState, SymptomTold, ToldSymptom, Watch, What,
-};
+use crate::symptom::{Change, Rules, Signal, SymptomState, SymptomTold, ToldSymptom, Watch};
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
+use kept::standing;
+use letters::{Changed, letter_comes};
 use std::collections::{BTreeMap, BTreeSet};
 use told::{note, tell};
 use tracing::error;
@@ -38,9 +42,9 @@ pub struct SymptomDesk {
     /// Bytes of signals that are not in the saved memory.
     unsaved: usize,
     saved_at: DateTime<Utc>,
-    looked_at: DateTime<Utc>,
-    /// Workflows whose dead letters have changed since the store was asked.
-    stale: BTreeSet<WorkflowName>,
+    looked_at: Option<DateTime<Utc>>,
+    /// Workflows whose dead letters have changed since the store was asked, and by when that can matter, as far as it is known.
+    stale: BTreeMap<WorkflowName, Changed>,
     /// Changes that a look ahead found, not written yet.
     pending: Vec<Change>,
     /// What was last written of each symptom.
@@ -117,15 +121,9 @@ impl SymptomDesk {
         let (parts, taken_id) = symptoms::memory(store.reader()).await?;
         let parts: Vec<(String, Vec<u8>)> = parts.into_iter().map(|row| (row.part, row.body)).collect();
         let mut states = Vec::new();
-        for row in symptoms::states(store.reader()).await? {
-            match serde_json::from_str::<SymptomState>(&row.body) {
-                Ok(state) => {
-                    desk.known
-                        .insert(row.key, Known { told: SymptomTold::stored(row.told), tiers: state.tiers.clone() });
-                    states.push(state);
-                }
-                Err(error) => error!(%error, key = row.key, "a stored symptom can't be read; it is left out"),
-            }
+        for ToldSymptom { state, told } in kept(store).await? {
+            desk.known.insert(state.key.id(), Known { told, tiers: state.tiers.clone() });
+            states.push(state);
         }
         if let Some(watch) = &mut desk.watch {
             for part in watch.thaw(&parts, states) {
@@ -134,7 +132,7 @@ impl SymptomDesk {
         }
         desk.taken_id = taken_id;
         let names = symptoms::workflows_with_letters(store.reader()).await?;
-        desk.stale = names.into_iter().map(WorkflowName::new).collect();
+        desk.stale = names.into_iter().map(|name| (WorkflowName::new(name), Changed::default())).collect();
         Ok(desk)
     }
 
@@ -167,23 +165,36 @@ impl SymptomDesk {
         Ok(())
     }
 
-    /// Takes one signal. True when it can have changed dead letters, which the store is asked for before the next look.
+    /// Takes one signal. True when dead letters changed so that the next look may find something: then the store must be asked first.
     pub fn take(&mut self, signal: &Signal) -> bool {
         let Some(watch) = &mut self.watch else { return false };
         watch.take(signal);
-        let touches = touches_letters(&signal.what);
-        if touches && !self.stale.contains(&signal.workflow) {
-            self.stale.insert(signal.workflow.clone());
+        let Some(comes) = letter_comes(&signal.what) else { return false };
+        let terms = watch.letter_terms(&signal.workflow);
+        if !terms.is_asked {
+            return false;
         }
-        touches
+        let fresh = Changed { opened_count: 0, due_at: terms.due_at };
+        let changed = self.stale.entry(signal.workflow.clone()).or_insert(fresh);
+        if !comes {
+            return terms.is_firing;
+        }
+        changed.opened_count += 1;
+        let due_at = terms.age.and_then(|age| signal.at.checked_add_signed(age));
+        changed.due_at = [changed.due_at, due_at].into_iter().flatten().min();
+        terms.is_rated || terms.room.is_some_and(|room| changed.opened_count > room)
     }
 
-    /// Looks before what was taken is committed. True when something changed: then it must be, and `look` writes it.
+    /// Looks before what was taken is committed. True when something changed, or the store must be asked: then it must be, and `look`
+    /// does the rest.
     pub fn look_ahead(&mut self, at: DateTime<Utc>) -> bool {
         let Some(watch) = &mut self.watch else { return false };
+        if self.stale.values().any(|changed| changed.due_at.is_some_and(|due| due <= at)) {
+            return true;
+        }
         let before = watch.states().count();
         self.pending = watch.look(at, &[]);
-        self.looked_at = at;
+        self.looked_at = Some(at);
         // One that has only just ceased to flicker ends without a change.
         !self.pending.is_empty() || watch.states().count() != before
     }
@@ -200,7 +211,7 @@ impl SymptomDesk {
         now: DateTime<Utc>,
     ) -> Result<Looked, StoreError> {
         let at = at.duration_trunc(LOOK_EVERY).unwrap_or(at);
-        if at < self.looked_at || (at == self.looked_at && self.pending.is_empty()) {
+        if Some(at) < self.looked_at || (Some(at) == self.looked_at && self.pending.is_empty()) {
             return Ok(Looked::default());
         }
         let result = self.try_look(store, live, at, now).await;
@@ -226,14 +237,14 @@ impl SymptomDesk {
         }
         let mut changes = std::mem::take(&mut self.pending);
         // What a look ahead has seen is not looked at again: it knew what there was to know then.
-        if at > self.looked_at {
+        if Some(at) > self.looked_at {
             self.ask_standings(store, at).await?;
             let Some(watch) = &mut self.watch else { return Ok(Looked::default()) };
             // News from after `at` waits for the next look.
             if watch.next_look_at().is_some_and(|next| next <= at) {
                 changes.extend(watch.look(at, &[]));
             }
-            self.looked_at = at;
+            self.looked_at = Some(at);
         }
         let looked = self.settle(store, live, changes, now).await?;
         if self.unsaved >= UNSAVED_MAX || (self.unsaved > 0 && now - self.saved_at >= SAVE_EVERY) {
@@ -245,7 +256,7 @@ impl SymptomDesk {
     /// Tells the watch how the dead letters stand that have changed.
     async fn ask_standings(&mut self, store: &Store, at: DateTime<Utc>) -> Result<(), StoreError> {
         let Some(watch) = &mut self.watch else { return Ok(()) };
-        let stale: Vec<&str> = self.stale.iter().map(WorkflowName::as_str).collect();
+        let stale: Vec<&str> = self.stale.keys().map(WorkflowName::as_str).collect();
         if stale.is_empty() {
             return Ok(());
         }
@@ -351,7 +362,12 @@ impl SymptomDesk {
     /// Symptoms that fire, with their sentences as they read at the last look.
     pub fn firing(&mut self) -> Vec<ToldSymptom> {
         let Some(watch) = &mut self.watch else { return Vec::new() };
-        let states = watch.states_at(self.looked_at, &[]).into_iter().filter(SymptomState::is_firing);
+        // Before the first look they read as they were kept.
+        let states = match self.looked_at {
+            None => watch.states().cloned().collect(),
+            Some(looked_at) => watch.states_at(looked_at, &[]),
+        };
+        let states = states.into_iter().filter(SymptomState::is_firing);
         let told = |state: &SymptomState| self.known.get(&state.key.id()).map(|k| k.told.clone()).unwrap_or_default();
         states.map(|state| ToldSymptom { told: told(&state), state }).collect()
     }
@@ -369,24 +385,4 @@ fn expected(live: &Live) -> impl Iterator<Item = &str> {
 
 fn rules(live: &Live) -> Rules {
     Rules::new(live.config.symptoms.as_deref(), &live.config.workflows)
-}
-
-fn standing(row: StandingRow, arrivals: Vec<DateTime<Utc>>) -> Standing {
-    let name = row.oldest_name.unwrap_or_default();
-    Standing {
-        open_count: row.open_count.unsigned_abs(),
-        oldest: row.oldest_failed_at.map(|failed_at| OldestLetter { failed_at, name }),
-        last_resolved_at: row.last_resolved_at,
-        downstream: row.downstream,
-        arrivals,
-    }
-}
-
-/// Whether a signal can have opened or resolved a dead letter.
-fn touches_letters(what: &What) -> bool {
-    match what {
-        What::Failure { letter, .. } => letter.is_some(),
-        What::Recovery { .. } | What::Resolved => true,
-        What::Runs { .. } | What::Totals { .. } | What::Heartbeat { .. } | What::Breaker { .. } | What::Alive => false,
-    }
 }

@@ -1,0 +1,34 @@
+//! What the store keeps of symptoms and dead letters, as the `symptom` room takes it.
+
+use crate::store::symptoms::{self, StandingRow};
+use crate::store::{Store, StoreError};
+use crate::symptom::{OldestLetter, Standing, SymptomState, SymptomTold, ToldSymptom};
+use chrono::{DateTime, Utc};
+use tracing::error;
+
+/// Symptoms as they were kept.
+///
+/// # Errors
+/// When the store can't be read.
+pub async fn kept(store: &Store) -> Result<Vec<ToldSymptom>, StoreError> {
+    let mut kept = Vec::new();
+    for row in symptoms::states(store.reader()).await? {
+        match serde_json::from_str::<SymptomState>(&row.body) {
+            Ok(state) => kept.push(ToldSymptom { state, told: SymptomTold::stored(row.told) }),
+            Err(error) => error!(%error, key = row.key, "a stored symptom can't be read; it is left out"),
+        }
+    }
+    Ok(kept)
+}
+
+/// How the dead letters of a workflow stand.
+pub(super) fn standing(row: StandingRow, arrivals: Vec<DateTime<Utc>>) -> Standing {
+    let name = row.oldest_name.unwrap_or_default();
+    Standing {
+        open_count: row.open_count.unsigned_abs(),
+        oldest: row.oldest_failed_at.map(|failed_at| OldestLetter { failed_at, name }),
+        last_resolved_at: row.last_resolved_at,
+        downstream: row.downstream,
+        arrivals,
+    }
+}
