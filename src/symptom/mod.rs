@@ -3,6 +3,7 @@
 
 mod absence;
 mod buckets;
+mod budget;
 mod burn_rate;
 mod codec;
 mod counts;
@@ -28,6 +29,7 @@ mod told;
 mod trend;
 mod watch;
 
+pub use budget::Budget;
 pub use defaults::Rules;
 pub use exact::Ratio;
 pub use plan::{Applied, Ask, BurnPlan, OffReason, Plan, SharedAsk, Tier, TierOff};
