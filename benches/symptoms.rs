@@ -22,7 +22,7 @@ fn watch() -> Watch {
         domain: Domain::Standard,
         owner: None,
         runbook: None,
-        slo: Some("0.999".to_owned()),
+        slo: Some("0.995".to_owned()),
         every: Some(Duration::from_secs(86_400)),
         grace: Duration::ZERO,
         item_noun: None,
@@ -93,10 +93,10 @@ fn year(events: i64, workflows: i64) {
         look_until(&mut watch, second, &mut looks, &mut changes);
         let Some(name) = names.get(usize::try_from(pick % workflows).unwrap_or(0)) else { continue };
         let what = match pick / workflows % 10 {
-            0..2 => What::Runs { ok: 20, failed: 0, downstream: None },
+            0..7 => What::Runs { ok: 100, failed: 0, downstream: None },
             kind => What::Failure {
-                is_final: kind < 5,
-                letter: (kind < 4).then_some(seed),
+                is_final: kind == 7,
+                letter: (kind == 7).then_some(seed),
                 run: None,
                 is_redriven: false,
                 downstream: Some(format!("downstream-{}", pick % 20)),

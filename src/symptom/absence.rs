@@ -14,7 +14,7 @@ pub(super) fn read_absence(context: &Context<'_>, every: i64, grace: i64) -> Rea
         return (Reading::QUIET, Some(due));
     }
     let silent = context.at - since;
-    let sentence = sentence::absence(&context.plan.workflow, silent, every, heard_at.is_some());
+    let sentence = || sentence::absence(&context.plan.workflow, silent, every, heard_at.is_some());
     (context.finding(seconds(silent), sentence), None)
 }
 
@@ -34,7 +34,7 @@ pub(super) fn read_unhealthy(context: &Context<'_>, degraded_for: i64) -> Read {
     }
     let lasts = (context.at - since).max(0);
     let said_ago = (context.at - said_at).max(0);
-    let sentence = sentence::unhealthy(&context.plan.workflow, status.as_str(), lasts, said_ago);
+    let sentence = || sentence::unhealthy(&context.plan.workflow, status.as_str(), lasts, said_ago);
     (context.finding(seconds(lasts), sentence), None)
 }
 

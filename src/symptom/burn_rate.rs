@@ -10,9 +10,10 @@ use super::counts::Window;
 use super::exact::{Ratio, is_over};
 use super::plan::{BurnPlan, Tier};
 use super::reading::{Context, Read};
-use super::sentence::{self, Against, Burn, span};
+use super::sentence::{self, Against, Burn, Sentence, span};
 use super::span::Holes;
 use super::state::{Finding, Reading};
+use std::time::Duration;
 
 /// History from which on the usual number of runs is learned, in s.
 pub(super) const LEARNED_FROM: i64 = 86_400;
@@ -52,9 +53,11 @@ enum Verdict {
 
 /// Reads the highest tier that fires.
 pub(super) fn read(context: &Context<'_>, plan: &BurnPlan) -> Read {
-    let has_denominator = plan.expected_per_day.is_some() || context.memory.reports.first_at.is_some();
-    if plan.tiers.is_empty() || !has_denominator {
-        return (if context.is_known() { unknown(context) } else { Reading::QUIET }, None);
+    if plan.tiers.is_empty() {
+        return (Reading::QUIET, None);
+    }
+    if !has_denominator(context, plan) {
+        return (unknown(context), None);
     }
     if !context.is_known() && has_no_failure(context, plan) {
         return (Reading::QUIET, None);
@@ -194,9 +197,20 @@ impl<'a> Look<'a> {
     }
 
     fn finding(&self, tier: &Tier, tiers: Vec<String>, held: Option<String>) -> Finding {
-        let (window, rate) = (self.window(tier.long), self.rate(tier.long));
-        let (period, long) = (self.plan.period, tier.long);
-        let sentence = sentence::burn_rate(&Burn {
+        let rate = self.rate(tier.long);
+        Finding {
+            severity: tier.severity,
+            words: self.context.wants_words(&tiers).then(|| self.sentence(tier, rate, &tiers)),
+            tiers,
+            value: rate,
+            workflows: vec![self.context.plan.workflow.clone()],
+            held,
+        }
+    }
+
+    fn sentence(&self, tier: &Tier, rate: f64, tiers: &[String]) -> Sentence {
+        let (window, period, long) = (self.window(tier.long), self.plan.period, tier.long);
+        sentence::burn_rate(&Burn {
             workflow: &self.context.plan.workflow,
             noun: self.context.run_noun(),
             slo: &self.plan.slo,
@@ -209,16 +223,7 @@ impl<'a> Look<'a> {
             left: self.left(),
             against: self.against(long),
             others: tiers.get(1..).unwrap_or_default(),
-        });
-        Finding {
-            severity: tier.severity,
-            tiers,
-            value: rate,
-            text: sentence.text,
-            detail: sentence.detail,
-            workflows: vec![self.context.plan.workflow.clone()],
-            held,
-        }
+        })
     }
 
     /// Times the rate that the objective allows; for words only.
@@ -297,6 +302,35 @@ impl<'a> Look<'a> {
             })
         })
     }
+}
+
+/// Numbers of a budget, for people.
+pub(super) struct Numbers {
+    pub burns: Vec<(Duration, Option<f64>)>,
+    pub failed: u64,
+    pub total: u64,
+    pub left: Option<f64>,
+}
+
+/// How fast a budget burns in each window, and what is left of it.
+pub(super) fn numbers(context: &Context<'_>, plan: &BurnPlan) -> Numbers {
+    let look = Look::new(context, plan);
+    let is_known = has_denominator(context, plan);
+    let burn = |length: &i64| {
+        let rate = (is_known && look.denominator(*length).num > 0).then(|| look.rate(*length));
+        (Duration::from_secs(length.unsigned_abs()), rate)
+    };
+    let period = context.memory.counts.window(context.at, plan.period);
+    Numbers {
+        burns: plan.windows.iter().map(burn).collect(),
+        failed: period.failed,
+        total: period.total,
+        left: (is_known && period.total > 0).then(|| look.left()),
+    }
+}
+
+fn has_denominator(context: &Context<'_>, plan: &BurnPlan) -> bool {
+    plan.expected_per_day.is_some() || context.memory.reports.first_at.is_some()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "seconds of at most some years, for words")]

@@ -10,8 +10,8 @@ const RUNS_MAX: usize = 256;
 /// Producers whose totals are remembered.
 const PRODUCERS_MAX: usize = 128;
 
-/// A total is spread over at most so many buckets.
-const SPREAD_MAX: i64 = 8_640;
+/// A total is spread over at most so many steps.
+const STEPS_MAX: i64 = 1_000;
 
 /// Counts of one workflow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,15 +104,19 @@ impl Counts {
         true
     }
 
-    /// Counts what a producer's totals add, spread evenly over the time since its last report, and returns
-    /// (good, failed) that were new.
-    pub fn take_totals(&mut self, id: (u64, u64), at: i64, ok_total: u64, failed_total: u64) -> (u64, u64) {
-        let Some(added) = self.producers.add(id, at, ok_total, failed_total) else { return (0, 0) };
-        let from = floor(added.since.unwrap_or(at).min(at), TICK);
-        let buckets = ((floor(at, TICK) - from) / TICK).clamp(1, SPREAD_MAX);
-        let start = if from == floor(at, TICK) { from } else { floor(at, TICK) - buckets * TICK };
-        for place in 0..buckets {
-            let (second, share) = (start + place * TICK, |n| share_of(n, place, buckets));
+    /// Counts what a producer's totals add, spread evenly over the time since its last report, else since its start, and
+    /// returns (good, failed) that were new.
+    pub fn take_totals(&mut self, at: i64, report: &Producer, started_at: Option<i64>) -> (u64, u64) {
+        let Some(added) = self.producers.add(report) else { return (0, 0) };
+        let end = floor(at, TICK);
+        let from = added.since.max(started_at.filter(|_| added.is_new_epoch)).unwrap_or(at).min(at);
+        let length = end - floor(from, TICK);
+        // Steps of whole buckets; a report of a moment ago is one.
+        let step = floor(length / STEPS_MAX + TICK - 1, TICK).max(TICK);
+        let steps = (length / step).max(1);
+        let start = if length == 0 { end } else { end - steps * step };
+        for place in 0..steps {
+            let (second, share) = (start + place * step, |n| share_of(n, place, steps));
             self.good.add(&self.edges, second, share(added.ok));
             self.failed.add(&self.edges, second, share(added.failed));
         }
@@ -157,29 +161,32 @@ struct Added {
     ok: u64,
     failed: u64,
     since: Option<i64>,
+    is_new_epoch: bool,
 }
 
 impl Producers {
     /// What a report adds; none when it adds nothing: it was overtaken, came twice, or speaks of what was forgotten.
-    fn add(&mut self, (id, epoch): (u64, u64), at: i64, ok_total: u64, failed_total: u64) -> Option<Added> {
-        let earlier = self.known.iter().filter(|p| p.id == id && p.at <= at).map(|p| p.at).max();
-        if let Some(known) = self.known.iter_mut().find(|p| p.id == id && p.epoch == epoch) {
-            let since = Some(known.at.min(at));
+    fn add(&mut self, report: &Producer) -> Option<Added> {
+        let at = report.at;
+        let earlier = self.known.iter().filter(|p| p.id == report.id && p.at <= at).map(|p| p.at).max();
+        if let Some(known) = self.known.iter_mut().find(|p| p.id == report.id && p.epoch == report.epoch) {
             let added = Added {
-                ok: ok_total.saturating_sub(known.ok_total),
-                failed: failed_total.saturating_sub(known.failed_total),
-                since,
+                ok: report.ok_total.saturating_sub(known.ok_total),
+                failed: report.failed_total.saturating_sub(known.failed_total),
+                since: Some(known.at.min(at)),
+                is_new_epoch: false,
             };
-            known.ok_total = known.ok_total.max(ok_total);
-            known.failed_total = known.failed_total.max(failed_total);
+            known.ok_total = known.ok_total.max(report.ok_total);
+            known.failed_total = known.failed_total.max(report.failed_total);
             known.at = known.at.max(at);
             return (added.ok > 0 || added.failed > 0).then_some(added);
         }
         let was_forgotten = self.forgotten_until.is_some_and(|until| at <= until) || !self.make_room(at);
         if self.known.len() < PRODUCERS_MAX {
-            self.known.push(Producer { id, epoch, at, ok_total, failed_total });
+            self.known.push(*report);
         }
-        (!was_forgotten).then_some(Added { ok: ok_total, failed: failed_total, since: earlier })
+        let (ok, failed) = (report.ok_total, report.failed_total);
+        (!was_forgotten).then_some(Added { ok, failed, since: earlier, is_new_epoch: true })
     }
 
     /// Forgets whoever was silent longest. No when everybody was heard within the hour: a newcomer then only starts to

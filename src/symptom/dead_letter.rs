@@ -19,7 +19,7 @@ pub(super) fn read_age(context: &Context<'_>, over: i64) -> Read {
         return (Reading::QUIET, Some(due));
     }
     let waiting = waiting(context, over);
-    (context.finding(seconds(waiting.age), sentence::dead_letter_age(&waiting)), None)
+    (context.finding(seconds(waiting.age), || sentence::dead_letter_age(&waiting)), None)
 }
 
 /// More than `over` wait.
@@ -28,7 +28,7 @@ pub(super) fn read_depth(context: &Context<'_>, over: u64) -> Read {
     if open <= over {
         return (Reading::QUIET, None);
     }
-    let sentence = sentence::dead_letter_depth(&context.plan.workflow, over, &waiting(context, 0));
+    let sentence = || sentence::dead_letter_depth(&context.plan.workflow, over, &waiting(context, 0));
     (context.finding(count(open), sentence), None)
 }
 
@@ -45,7 +45,7 @@ pub(super) fn read_rate(context: &Context<'_>, over: u64, window: i64) -> Read {
         return (Reading::QUIET, None);
     }
     let open = context.standing.open_count;
-    let sentence = sentence::dead_letter_rate(&context.plan.workflow, arrived, over, window, open);
+    let sentence = || sentence::dead_letter_rate(&context.plan.workflow, arrived, over, window, open);
     (context.finding(count(arrived), sentence), Some(oldest.saturating_add(window)))
 }
 

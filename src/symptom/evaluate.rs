@@ -4,8 +4,9 @@ use super::buckets::{TICK, floor};
 use super::pattern::SharedLook;
 use super::plan::SharedAsk;
 use super::rule::SymptomRule;
+use super::sentence::Sentence;
 use super::span::{Holes, Span};
-use super::state::{Change, Head, Reading, SymptomKey, SymptomState, advance, is_kept};
+use super::state::{Change, Head, Reading, SymptomKey, SymptomState, Transition, advance, is_kept};
 use super::watch::Watch;
 use chrono::{DateTime, Utc};
 use std::collections::BTreeSet;
@@ -65,7 +66,10 @@ impl Watch {
                 let finding = findings.remove(&(key.workflow.clone(), key.subject.clone()));
                 let reading = finding.map_or(Reading::QUIET, Reading::Firing);
                 let (transition, state) = advance(&head(rule, &ask, &key), state, reading, at);
-                if let Some(state) = state {
+                let Some(state) = state else { continue };
+                if transition == Transition::Rest {
+                    kept.push(state);
+                } else {
                     if is_kept(&state) {
                         kept.push(state.clone());
                     }
@@ -90,7 +94,7 @@ impl Watch {
             for place in 0..slot.states.len() {
                 let Some(Some(state)) = slot.states.get(place) else { continue };
                 let state = SymptomState::clone(state);
-                let reading = slot.read(place, tick, &lost).map_or(Reading::QUIET, |(reading, _)| reading);
+                let reading = slot.read(place, tick, &lost, true).map_or(Reading::QUIET, |(reading, _)| reading);
                 states.push(reworded(state, reading));
             }
         }
@@ -127,7 +131,8 @@ fn head<'a>(rule: &'a SymptomRule, ask: &SharedAsk, key: &'a SymptomKey) -> Head
 fn reworded(state: SymptomState, reading: Reading) -> SymptomState {
     match reading {
         Reading::Firing(finding) if state.is_firing() && finding.tiers.first() == state.tier.as_ref() => {
-            SymptomState { text: finding.text, detail: finding.detail, value: finding.value, ..state }
+            let words = finding.words.unwrap_or(Sentence { text: state.text, detail: state.detail });
+            SymptomState { text: words.text, detail: words.detail, value: finding.value, ..state }
         }
         Reading::Unknown(why) if state.held.is_some() => SymptomState { held: Some(why), ..state },
         Reading::Firing(_) | Reading::Unknown(_) | Reading::Quiet { .. } => state,

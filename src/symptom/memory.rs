@@ -1,7 +1,7 @@
 //! What is remembered of one workflow, and how a signal changes it. Bounded whatever comes in.
 
 use super::buckets::floor;
-use super::counts::Counts;
+use super::counts::{Counts, Producer};
 use super::reports::Reports;
 use super::signal::What;
 use super::streak::{Failed, Row};
@@ -53,11 +53,12 @@ impl Memory {
         }
         match what {
             What::Runs { ok, failed, .. } => self.runs(at, *ok, *failed),
-            What::Totals { producer, epoch, ok_total, failed_total } => {
+            What::Totals { producer, epoch, started_at, ok_total, failed_total } => {
                 self.reports.take(at);
+                let (id, epoch) = (*producer, *epoch);
+                let report = Producer { id, epoch, at, ok_total: *ok_total, failed_total: *failed_total };
                 if self.counts.admit(at) {
-                    let id = (*producer, *epoch);
-                    let (ok, failed) = self.counts.take_totals(id, at, *ok_total, *failed_total);
+                    let (ok, failed) = self.counts.take_totals(at, &report, *started_at);
                     self.ended(at, ok > 0, Failed { at, events: 0, reported: failed });
                 }
             }

@@ -3,6 +3,7 @@
 
 mod absence;
 mod buckets;
+mod budget;
 mod burn_rate;
 mod codec;
 mod counts;
@@ -29,6 +30,7 @@ mod told;
 mod trend;
 mod watch;
 
+pub use budget::Budget;
 pub use defaults::Rules;
 pub use exact::Ratio;
 pub use letters::LetterTerms;

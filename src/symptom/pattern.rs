@@ -66,8 +66,7 @@ impl SharedLook<'_> {
             severity: self.rule.severity,
             tiers: Vec::new(),
             value: number(value),
-            text: sentence.text,
-            detail: sentence.detail,
+            words: Some(sentence),
             workflows,
             held: None,
         }

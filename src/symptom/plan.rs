@@ -126,7 +126,7 @@ pub struct BurnPlan {
     pub tiers: Vec<Tier>,
     /// Tiers that can't fire or mean nothing here.
     pub off: Vec<TierOff>,
-    /// All windows that tiers ask for, in s, shortest first, each once.
+    /// All windows of tiers, those that are off too, in s, shortest first, each once.
     pub windows: Vec<i64>,
 }
 
@@ -204,10 +204,11 @@ impl BurnPlan {
     pub(super) fn new(given: &BurnGiven<'_>) -> Option<Self> {
         let budget = Ratio::parse(given.slo)?.complement()?;
         let period = given.period.map_or(30 * 86_400, seconds);
-        let (mut tiers, mut off) = (Vec::new(), Vec::new());
+        let (mut tiers, mut off, mut windows) = (Vec::new(), Vec::new(), Vec::new());
         let defaults = default_tiers();
         for tier in given.tiers.unwrap_or(&defaults) {
             let made = made_tier(tier, budget, given)?;
+            windows.extend([made.short, made.long]);
             match why_off(&made, budget, period, given.expected_per_day) {
                 Some(why) => off.push(TierOff { tier: made.name, why }),
                 None => tiers.push(made),
@@ -217,7 +218,6 @@ impl BurnPlan {
             let rank = |tier: &Tier| !tier.is_page;
             rank(one).cmp(&rank(other)).then_with(|| other.threshold.compare(one.threshold))
         });
-        let mut windows: Vec<i64> = tiers.iter().flat_map(|tier| [tier.short, tier.long]).collect();
         windows.sort_unstable();
         windows.dedup();
         let slo = given.slo.to_owned();

@@ -24,23 +24,30 @@ pub(super) struct Context<'a> {
     pub before: Option<&'a SymptomState>,
     /// Runs a second as learned; zero before anything was.
     pub learned: Ratio,
+    /// Whether what fires is said anew: there is news, or somebody asks.
+    pub has_news: bool,
 }
 
 /// What was found, and when that could change without news.
 pub(super) type Read = (Reading, Option<i64>);
 
 impl Context<'_> {
-    /// A finding of this workflow.
-    pub fn finding(&self, value: f64, sentence: Sentence) -> Reading {
+    /// A finding of this workflow; its sentence is only made when it is needed.
+    pub fn finding(&self, value: f64, sentence: impl FnOnce() -> Sentence) -> Reading {
         Reading::Firing(Finding {
             severity: self.applied.severity,
             tiers: Vec::new(),
             value,
-            text: sentence.text,
-            detail: sentence.detail,
+            words: self.wants_words(&[]).then(sentence),
             workflows: vec![self.plan.workflow.clone()],
             held: None,
         })
+    }
+
+    /// Whether a finding of these tiers needs words: without news those of before will do.
+    pub fn wants_words(&self, tiers: &[String]) -> bool {
+        let same = |state: &SymptomState| state.is_firing() && state.tier.as_ref() == tiers.first();
+        self.has_news || !self.before.is_some_and(same)
     }
 
     /// Singular noun of what fails for good.

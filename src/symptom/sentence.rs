@@ -6,6 +6,7 @@ use crate::render::words;
 use std::time::Duration;
 
 /// The bold half, and the rest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sentence {
     pub text: String,
     pub detail: String,
@@ -38,9 +39,9 @@ pub(super) fn times(factor: f64) -> String {
 pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent >= 10.0 {
-        format!("{:.0} %", percent.floor())
+        format!("{percent:.0} %")
     } else if percent >= 0.1 {
-        format!("{:.1} %", (percent * 10.0).floor() / 10.0)
+        format!("{percent:.1} %")
     } else {
         "under 0.1 %".to_owned()
     }

@@ -47,6 +47,9 @@ pub enum What {
         /// Hash of which start of the producer.
         #[serde(rename = "e")]
         epoch: u64,
+        /// When that start was, in s since 1970, when the epoch is an instant.
+        #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+        started_at: Option<i64>,
         /// Good ones since then.
         #[serde(rename = "o")]
         ok_total: u64,
@@ -141,6 +144,7 @@ fn what(event: &Event) -> What {
         Detail::Outcome(OutcomeCounts::Cumulative { producer, epoch, ok_total, failed_total }) => What::Totals {
             producer: hash(producer),
             epoch: hash(epoch),
+            started_at: instant(epoch).filter(|started| is_near(*started, event.received_at.timestamp())),
             ok_total: *ok_total,
             failed_total: *failed_total,
         },
@@ -174,6 +178,25 @@ fn failure(event: &Event, run: Option<u64>, downstream: Option<String>) -> What 
         Disposition::Failed => of(true, None, run),
         Disposition::Skipped => What::Alive,
     }
+}
+
+/// Whether a producer may have started then: other numbers look like instants too.
+fn is_near(started: i64, received: i64) -> bool {
+    const RUNS_AT_MOST: i64 = 400 * 86_400;
+    (received - RUNS_AT_MOST..=received).contains(&started)
+}
+
+/// The instant that an epoch names, in s: RFC 3339, or seconds, ms, µs or ns told apart by size. Most epochs are one.
+fn instant(epoch: &str) -> Option<i64> {
+    /// 1973 in s: smaller numbers count starts, they are no instants.
+    const SMALLEST: i64 = 100_000_000;
+    let Ok(mut number) = epoch.trim().parse::<i64>() else {
+        return DateTime::parse_from_rfc3339(epoch.trim()).ok().map(|at| at.timestamp());
+    };
+    while number >= SMALLEST * 1_000 {
+        number /= 1_000;
+    }
+    (number >= SMALLEST).then_some(number)
 }
 
 /// The first 8 bytes of SHA-256: the same in every process and version.
@@ -277,4 +300,47 @@ fn is_zero(n: &u64) -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_false(flag: &bool) -> bool {
     !*flag
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_epoch_may_be_an_instant() {
+        for (epoch, second) in [
+            ("2026-12-30T00:00:00Z", Some(1_798_588_800)),
+            ("1798588800", Some(1_798_588_800)),
+            ("1798588800123", Some(1_798_588_800)),
+            ("1798588800123456789", Some(1_798_588_800)),
+            ("7", None),
+            ("boot-41", None),
+        ] {
+            assert_eq!(instant(epoch), second, "{epoch}");
+        }
+        assert!(!is_near(202_611_301, 1_798_588_800), "a date written as digits");
+    }
+
+    #[test]
+    fn a_row_of_failed_reports_keeps_its_first_and_its_last() {
+        let report = |second: i64, ok, failed| Signal {
+            workflow: "busy".into(),
+            at: DateTime::from_timestamp(1_798_588_800 + second, 0).unwrap(),
+            what: What::Runs { ok, failed, downstream: None },
+        };
+        let folded = fold((0..9).map(|second| report(second, 0, 1)).collect());
+        assert_eq!(folded, [report(0, 0, 1), report(8, 0, 8)]);
+        let mixed = fold(vec![report(0, 0, 1), report(1, 3, 0), report(2, 0, 1), report(3, 2, 1)]);
+        assert_eq!(mixed, [report(0, 0, 1), report(3, 5, 1), report(2, 0, 1)]);
+    }
+
+    #[test]
+    fn a_signal_is_short_when_written() {
+        let signal = Signal {
+            workflow: "busy".into(),
+            at: DateTime::from_timestamp_millis(1_798_588_800_123).unwrap(),
+            what: What::Runs { ok: 3, failed: 0, downstream: None },
+        };
+        assert_eq!(serde_json::to_string(&signal).unwrap(), r#"{"w":"busy","t":1798588800123,"k":{"r":{"o":3}}}"#);
+    }
 }

@@ -8,7 +8,7 @@ use super::plan::{Applied, Ask, Plan};
 use super::reading::{Context, Read, read};
 use super::span::Holes;
 use super::standing::Standing;
-use super::state::{Change, Head, SymptomState, advance, is_kept};
+use super::state::{Change, Head, SymptomState, Transition, advance, is_kept};
 use crate::name::WorkflowName;
 use chrono::{DateTime, Utc};
 
@@ -71,12 +71,12 @@ impl Slot {
     pub fn evaluate(&mut self, at: DateTime<Utc>, lost: &Holes, changes: &mut Vec<Change>) {
         let tick = floor(at.timestamp(), TICK);
         self.memory.counts.age(tick);
-        self.has_news = false;
+        let has_news = std::mem::take(&mut self.has_news);
         // What has come in since the tick is seen at the next one.
         let pending = self.memory.counts.newest_at;
         let mut due = (pending >= tick).then(|| floor(pending, TICK) + TICK);
         for place in 0..self.plan.rules.len() {
-            let Some((reading, next)) = self.read(place, tick, lost) else { continue };
+            let Some((reading, next)) = self.read(place, tick, lost, has_news) else { continue };
             due = [due, next.map(|next| next.max(tick + 1))].into_iter().flatten().min();
             let (Some(rule), Some(kept)) = (self.plan.rules.get(place), self.states.get_mut(place)) else { continue };
             let head = Head {
@@ -87,7 +87,10 @@ impl Slot {
                 mode: rule.mode,
             };
             let (transition, state) = advance(&head, kept.take().map(|state| *state), reading, at);
-            if let Some(state) = state {
+            let Some(state) = state else { continue };
+            if transition == Transition::Rest {
+                *kept = Some(Box::new(state));
+            } else {
                 *kept = is_kept(&state).then(|| Box::new(state.clone()));
                 changes.extend(transition.told(state));
             }
@@ -96,9 +99,14 @@ impl Slot {
     }
 
     /// What a rule finds now, without taking it.
-    pub fn read(&mut self, place: usize, tick: i64, lost: &Holes) -> Option<Read> {
+    pub fn read(&mut self, place: usize, tick: i64, lost: &Holes, has_news: bool) -> Option<Read> {
+        Some(read(&self.context(place, tick, lost, has_news)?))
+    }
+
+    /// What a rule is given to read.
+    pub fn context<'a>(&'a mut self, place: usize, tick: i64, lost: &'a Holes, has_news: bool) -> Option<Context<'a>> {
         let learned = self.learned(place, tick);
-        let context = Context {
+        Some(Context {
             plan: &self.plan,
             applied: self.plan.rules.get(place)?,
             memory: &self.memory,
@@ -108,8 +116,8 @@ impl Slot {
             lost,
             before: self.states.get(place)?.as_deref(),
             learned,
-        };
-        Some(read(&context))
+            has_news,
+        })
     }
 
     /// Runs a second as learned: counted anew once an hour, so that it does not drift with every look.

@@ -12,6 +12,7 @@
 //! of the kinds.
 
 use super::rule::{Mode, Severity};
+use super::sentence::Sentence;
 use crate::name::WorkflowName;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -132,8 +133,8 @@ pub(super) struct Finding {
     /// Highest first; only of a burn rate.
     pub tiers: Vec<String>,
     pub value: f64,
-    pub text: String,
-    pub detail: String,
+    /// None when those of before will do.
+    pub words: Option<Sentence>,
     pub workflows: Vec<WorkflowName>,
     /// Part of it is only held.
     pub held: Option<String>,
@@ -229,19 +230,32 @@ fn burns_on(
     finding: Finding,
     at: DateTime<Utc>,
 ) -> (Transition, Option<SymptomState>) {
-    let was_tier = before.as_ref().and_then(|state| state.tier.clone());
-    let was_held = before.as_ref().is_some_and(|state| state.held.is_some());
-    let since = before.map_or(at, |state| state.since);
-    let now = SymptomState { since, ..state_of(head, finding, at) };
-    let transition = match (was_tier == now.tier, was_held, now.held.is_some()) {
-        (false, _, _) => Transition::Moved,
-        (true, false, true) => Transition::Held,
-        (true, true, _) | (true, false, false) => Transition::Rest,
+    let Some(before) = before else { return (Transition::Fired, Some(state_of(head, finding, at))) };
+    let transition =
+        match (before.tier.as_ref() == finding.tiers.first(), before.held.is_some(), finding.held.is_some()) {
+            (false, _, _) => Transition::Moved,
+            (true, false, true) => Transition::Held,
+            (true, true, _) | (true, false, false) => Transition::Rest,
+        };
+    let Sentence { text, detail } = finding.words.unwrap_or(Sentence { text: before.text, detail: before.detail });
+    let now = SymptomState {
+        severity: finding.severity,
+        mode: head.mode,
+        tier: finding.tiers.first().cloned(),
+        tiers: finding.tiers,
+        value: finding.value,
+        text,
+        detail,
+        workflows: finding.workflows,
+        held: finding.held,
+        is_hot: true,
+        ..before
     };
     (transition, Some(now))
 }
 
 fn state_of(head: &Head<'_>, finding: Finding, at: DateTime<Utc>) -> SymptomState {
+    let Sentence { text, detail } = finding.words.unwrap_or_default();
     SymptomState {
         key: SymptomKey {
             rule: head.rule.to_owned(),
@@ -256,10 +270,110 @@ fn state_of(head: &Head<'_>, finding: Finding, at: DateTime<Utc>) -> SymptomStat
         since: at,
         cleared_at: None,
         value: finding.value,
-        text: finding.text,
-        detail: finding.detail,
+        text,
+        detail,
         workflows: finding.workflows,
         held: finding.held,
         is_hot: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(1_798_588_800 + second, 0).unwrap()
+    }
+
+    fn finding(tier: &str) -> Finding {
+        Finding {
+            severity: Severity::Page,
+            tiers: vec![tier.to_owned()],
+            value: 1.0,
+            words: Some(Sentence { text: format!("over {tier}"), detail: String::new() }),
+            workflows: vec![],
+            held: None,
+        }
+    }
+
+    fn step(before: Option<SymptomState>, reading: Reading) -> (Transition, Option<SymptomState>) {
+        let head = Head { rule: "burn", workflow: None, subject: None, kind: "burn_rate", mode: Mode::Live };
+        let (transition, after) = advance(&head, before, reading, at(60));
+        (transition, after.filter(is_kept))
+    }
+
+    /// A state of each phase, with its word.
+    fn states() -> Vec<(&'static str, Option<SymptomState>)> {
+        let head = Head { rule: "burn", workflow: None, subject: None, kind: "burn_rate", mode: Mode::Live };
+        let firing = state_of(&head, finding("slow"), at(0));
+        let held = SymptomState { held: Some("no runs".to_owned()), ..firing.clone() };
+        let cooling = SymptomState { cleared_at: Some(at(30)), ..firing.clone() };
+        vec![("quiet", None), ("firing", Some(firing)), ("held", Some(held)), ("cooling", Some(cooling))]
+    }
+
+    #[test]
+    fn every_state_answers_every_reading() {
+        let readings = || {
+            vec![
+                ("quiet", Reading::QUIET),
+                ("hot", Reading::Quiet { is_hot: true }),
+                ("unknown", Reading::Unknown("no runs".to_owned())),
+                ("same", Reading::Firing(finding("slow"))),
+                ("other", Reading::Firing(finding("fast"))),
+            ]
+        };
+        let mut table = String::new();
+        for (from, before) in states() {
+            for (word, reading) in readings() {
+                let (transition, after) = step(before.clone(), reading);
+                let to = ["quiet", "firing", "held", "cooling"][phase(after.as_ref()) as usize];
+                table.push_str(&format!("{from:8}{word:8}{transition:?} {to}\n"));
+            }
+        }
+        insta::assert_snapshot!(table, @r"
+        quiet   quiet   Rest quiet
+        quiet   hot     Rest quiet
+        quiet   unknown Rest quiet
+        quiet   same    Fired firing
+        quiet   other   Fired firing
+        firing  quiet   Cleared quiet
+        firing  hot     Cleared cooling
+        firing  unknown Held held
+        firing  same    Rest firing
+        firing  other   Moved firing
+        held    quiet   Cleared quiet
+        held    hot     Cleared cooling
+        held    unknown Rest held
+        held    same    Rest firing
+        held    other   Moved firing
+        cooling quiet   Rest quiet
+        cooling hot     Rest cooling
+        cooling unknown Rest quiet
+        cooling same    Fired firing
+        cooling other   Fired firing
+        ");
+    }
+
+    #[test]
+    fn a_symptom_that_goes_on_keeps_when_it_began_and_its_words_unless_there_are_new_ones() {
+        let before = states().remove(1).1;
+        let (_, after) = step(before, Reading::Firing(Finding { words: None, value: 2.0, ..finding("slow") }));
+        let after = after.unwrap();
+        assert_eq!((after.since, after.text.as_str(), after.value), (at(0), "over slow", 2.0));
+        let (_, again) =
+            step(Some(SymptomState { cleared_at: Some(at(30)), ..after }), Reading::Firing(finding("slow")));
+        assert_eq!(again.unwrap().since, at(60), "it fires anew");
+    }
+
+    #[test]
+    fn an_id_is_stable_and_has_one_reading() {
+        let key = |rule: &str, workflow: Option<&str>, subject: Option<&str>| {
+            let (workflow, subject) = (workflow.map(WorkflowName::from), subject.map(str::to_owned));
+            SymptomKey { rule: rule.to_owned(), workflow, subject }.id()
+        };
+        assert_eq!(key("burn_rate", Some("order-to-crm"), None), "burn_rate/order-to-crm");
+        assert_eq!(key("systemic", None, Some("downstream:a/b%")), "systemic//downstream:a%2Fb%25");
+        assert_ne!(key("a/b", Some("c"), None), key("a", Some("b/c"), None));
     }
 }

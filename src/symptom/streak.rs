@@ -82,7 +82,7 @@ pub(super) fn read_streak(context: &Context<'_>, count: u64, over: i64) -> Read 
     if row.count() < count.max(1) || row.length() < over {
         return (Reading::QUIET, None);
     }
-    let sentence = sentence::streak(&context.plan.workflow, row.count(), row.length(), good_ago(context));
+    let sentence = || sentence::streak(&context.plan.workflow, row.count(), row.length(), good_ago(context));
     (context.finding(dead_letter::count(row.count()), sentence), None)
 }
 
@@ -91,7 +91,7 @@ pub(super) fn read_run_failed(context: &Context<'_>) -> Read {
     let row = &context.memory.row;
     let Some(last) = row.failures.back() else { return (Reading::QUIET, None) };
     let ago = (context.at - last.at).max(0);
-    let sentence = sentence::run_failed(&context.plan.workflow, row.count(), ago, good_ago(context));
+    let sentence = || sentence::run_failed(&context.plan.workflow, row.count(), ago, good_ago(context));
     (context.finding(dead_letter::count(row.count()), sentence), None)
 }
 

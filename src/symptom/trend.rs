@@ -46,7 +46,7 @@ pub(super) fn read_trend(context: &Context<'_>, factor: f64, window: i64) -> Rea
     if !(is_more && is_more_of_runs) {
         return (Reading::QUIET, next);
     }
-    let sentence = sentence::failure_trend(&context.plan.workflow, seen.troubles, window, usual, weeks.len());
+    let sentence = || sentence::failure_trend(&context.plan.workflow, seen.troubles, window, usual, weeks.len());
     (context.finding(count(seen.troubles) / usual.max(1.0), sentence), next)
 }
 
@@ -117,6 +117,6 @@ pub(super) fn read_retry_pressure(context: &Context<'_>, over: f64, window: i64)
         return (Reading::QUIET, next);
     }
     let (workflow, noun) = (&context.plan.workflow, context.run_noun());
-    let sentence = sentence::retry_pressure(workflow, noun, retries.n, runs.total, window, over);
+    let sentence = || sentence::retry_pressure(workflow, noun, retries.n, runs.total, window, over);
     (context.finding(each, sentence), next)
 }

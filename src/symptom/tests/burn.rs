@@ -47,7 +47,7 @@ fn a_burn_reads_as_a_sentence_with_numbers() {
     assert_eq!(now, 870);
     insta::assert_snapshot!(format!("{}\n{}", fired.state().text, fired.state().detail), @r"
     busy spent 2.0 % of its 30-day error budget in 1 h: 261 of 3,600 orders failed
-    That is 14.4× the rate that 99.5 % allows. 97 % of the budget is left; at this rate it lasts 2 d.
+    That is 14.4× the rate that 99.5 % allows. 98 % of the budget is left; at this rate it lasts 2 d.
     ");
     assert_eq!(fired.state().tier.as_deref(), Some("page_fast"));
 }
@@ -280,4 +280,41 @@ fn a_digest_rule_has_no_page_tier() {
     reports(&mut watch, (-2 * DAY, 0), 10, 1_000, 0);
     let (_, fired) = only(reports(&mut watch, (0, 100), 10, 1_000, 1_000));
     assert_eq!((fired.state().tier.as_deref(), fired.state().severity), (Some("page_fast"), Severity::Digest));
+}
+
+#[test]
+fn check_can_say_what_tiers_mean_at_the_expected_volume() {
+    let said = |slo, expected| {
+        let rules = Rules::new(Some(&[rule("burn", burn(slo, expected))]), &Workflows::default());
+        let plan = rules.plan(&WorkflowName::from("busy"));
+        let Ask::BurnRate(plan) = &plan.rules[0].ask else { panic!() };
+        plan.explain().unwrap_or_else(|| "all tiers mean something".to_owned())
+    };
+    let all = [("0.995", Some(40)), ("0.99", Some(1)), ("0.9", None), ("0.999", Some(24_000)), ("0.99", Some(96))];
+    let lines: Vec<String> = all.into_iter().map(|(slo, expected)| said(slo, expected)).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    at 40 runs a day and 99.5 % one failure spends 17 % of the budget of 30 d: page_fast, page_slow, ticket_fast and ticket_slow are off, failing_streak stands in
+    at 1 run a day and 99 % one failure spends 333 % of the budget of 30 d: page_fast, page_slow, ticket_fast and ticket_slow are off, every run is judged by itself: failing_streak and run_failed stand in
+    page_fast is off, not even a total failure is over the factor
+    all tiers mean something
+    at 96 runs a day and 99 % one failure spends 3.5 % of the budget of 30 d: page_fast and page_slow are off, failing_streak, ticket_fast and ticket_slow stand in
+    ");
+}
+
+#[test]
+fn a_budget_is_known_once_runs_are_reported() {
+    let mut watch = burning("0.99", None);
+    watch.take(&signal("busy", -DAY, failure()));
+    watch.look(at(0), &[]);
+    let unknown = only(watch.budgets(at(0)));
+    assert!(unknown.left.is_none() && unknown.burns.iter().all(|(_, burn)| burn.is_none()), "{unknown:?}");
+    let mut watch = burning("0.99", None);
+    watch.take(&signal("busy", -DAY, failure()));
+    reports(&mut watch, (-DAY, 0), 100, 100, 1);
+    let budget = only(watch.budgets(at(0)));
+    assert_eq!((budget.failed, budget.total), (864, 86_400));
+    assert_eq!(budget.burns[0].0, Duration::from_secs(300));
+    let burn = budget.burns.iter().map(|(_, burn)| burn.unwrap()).fold(0.0, f64::max);
+    assert!((0.9..1.1).contains(&burn), "{burn}");
+    assert!((0.96..0.97).contains(&budget.left.unwrap()), "a day of thirty at the allowed rate: {budget:?}");
 }

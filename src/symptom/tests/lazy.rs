@@ -125,7 +125,7 @@ fn when_needed(signals: &[Signal]) -> (Told, usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
     fn a_look_that_is_left_out_would_have_found_nothing(bursts in bursts()) {

@@ -69,7 +69,7 @@ proptest! {
         for (place, (ok, failed)) in steps.iter().enumerate() {
             ok_total += ok;
             failed_total += failed;
-            let what = What::Totals { producer: 1, epoch: 1, ok_total, failed_total };
+            let what = What::Totals { producer: 1, epoch: 1, started_at: None, ok_total, failed_total };
             reports.push((T0 + place as i64 * 60, what));
         }
         for (second, what) in &reports {
@@ -97,7 +97,7 @@ proptest! {
                 error_type: Some(format!("e{}", place % 4)),
                 times: 1,
             }));
-            watch.take(&signal("busy", -age, What::Totals { producer: 3, epoch: *good, ok_total: *bad, failed_total: 1 }));
+            watch.take(&signal("busy", -age, What::Totals { producer: 3, epoch: *good, started_at: None, ok_total: *bad, failed_total: 1 }));
         }
         watch.look(at(10), &[]);
         let states: Vec<SymptomState> = watch.states().cloned().collect();
@@ -136,7 +136,7 @@ proptest! {
                 4 => retry(false),
                 5 => retry(true),
                 6 => What::Recovery { run: None, downstream: None, times: 1 },
-                _ => What::Totals { producer: *ok, epoch: 1, ok_total: *second as u64, failed_total: *failed },
+                _ => What::Totals { producer: *ok, epoch: 1, started_at: None, ok_total: *second as u64, failed_total: *failed },
             })
         }).collect();
         let folded = fold(signals.clone());
@@ -154,10 +154,18 @@ proptest! {
     }
 }
 
+/// Instants that fill every bucket of 30 days, oldest first, in s after T0.
+fn instants() -> Vec<i64> {
+    let end = 31 * 86_400;
+    let of = |from: i64, to: i64, step: usize| (end - from..end - to).step_by(step);
+    let (old, coarse) = (of(31 * 86_400, 260_000, 1_800), of(260_000, 22_000, 150));
+    old.chain(coarse).chain(of(22_000, 3_700, 30)).chain(of(3_700, 0, 10)).collect()
+}
+
 fn busy(failing_every: i64) -> Memory {
     let mut memory = Memory::default();
-    for second in (0..31 * 86_400).step_by(10) {
-        memory.take(T0 + second, &runs(1_000, u64::from(second % failing_every == 0)));
+    for second in instants() {
+        memory.take(T0 + second, &runs(1_000, u64::from(second / 10 * 10 % failing_every == 0)));
     }
     memory
 }
@@ -165,12 +173,15 @@ fn busy(failing_every: i64) -> Memory {
 /// Good runs in every bucket of 30 days; then failures every quarter of an hour as well; then all that can be.
 #[test]
 fn the_memory_of_a_busy_workflow_stays_near_20_kb() {
-    let (healthy, failing) = (busy(i64::MAX).size(), busy(1_000).size());
+    let (healthy, failing) = (busy(i64::MAX).size(), busy(900).size());
     let mut all = busy(10);
-    for second in (0..31 * 86_400).step_by(10) {
+    for second in instants() {
         let (at, run) = (T0 + second, Some(second.unsigned_abs()));
         all.take(at, &What::Recovery { run, downstream: None, times: 1 });
-        all.take(at, &What::Totals { producer: second.unsigned_abs(), epoch: 1, ok_total: 1, failed_total: 1 });
+        all.take(
+            at,
+            &What::Totals { producer: second.unsigned_abs(), epoch: 1, started_at: None, ok_total: 1, failed_total: 1 },
+        );
         all.take(at, &failure());
         let mut retry = failure();
         if let What::Failure { is_final, .. } = &mut retry {
