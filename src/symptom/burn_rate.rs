@@ -24,8 +24,8 @@ const WARM_RUNS: u64 = 10;
 /// After a gap, so much of the short window (or a fifth of it) has to be covered before anything is said, in s.
 const COVERED_MIN: i64 = 60;
 
-/// Runs that a short window needs for its rate to say whether it still burns.
-const HOT_RUNS: u64 = 10;
+/// Failures that a short window has at a tier's threshold when it tells whether it still burns.
+const HOT_FAILURES: u64 = 5;
 
 /// All that a look at one workflow needs.
 struct Look<'a> {
@@ -205,6 +205,7 @@ impl<'a> Look<'a> {
             value: rate,
             workflows: vec![self.context.plan.workflow.clone()],
             held,
+            is_hot: tier.is_page || self.is_hot(),
         }
     }
 
@@ -255,19 +256,27 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Whether it still burns faster than the objective allows, in the shortest window that says anything: an incident
-    /// is not over then, whatever a tier near its threshold does.
+    /// Whether it still burns faster than the objective allows: an incident is not over then, whatever a tier near its
+    /// threshold does. A quiet night hides nothing: of the runs that there are too many fail, and not just one.
     fn is_hot(&self) -> bool {
-        let Some(before) = self.context.before else { return false };
-        let shorts = || {
-            let mut shorts: Vec<i64> = self.plan.tiers.iter().map(|tier| tier.short).collect();
-            shorts.sort_unstable();
-            shorts
-        };
-        let of_tier = |name: &String| self.plan.tiers.iter().find(|tier| tier.name == *name).map(|tier| tier.short);
-        let telling = shorts().into_iter().find(|short| self.window(*short).total >= HOT_RUNS);
-        let window = telling.or_else(|| before.tier.as_ref().and_then(of_tier));
-        window.and_then(|short| self.is_over(short, self.plan.budget)).unwrap_or(false)
+        let Some(short) = self.telling_window() else { return true };
+        let Window { failed, total, .. } = self.window(short);
+        let is_over_seen = failed >= 2 && is_over(failed, self.plan.budget, Ratio::from(total));
+        is_over_seen || self.is_over(short, self.plan.budget).unwrap_or(false)
+    }
+
+    /// The shortest window in which the tier that fired would see some failures and not just none or one, so that it says
+    /// soon when it is over; no longer than the short windows of tiers that page. Where a tier that does not page fires,
+    /// the lowest that does is asked. None when nothing has fired.
+    fn telling_window(&self) -> Option<i64> {
+        let fired = self.context.before?.tier.as_ref();
+        let tiers = &self.plan.tiers;
+        let own = tiers.iter().find(|tier| Some(&tier.name) == fired);
+        let tier = own.filter(|tier| tier.is_page).or_else(|| tiers.iter().rfind(|tier| tier.is_page)).or(own)?;
+        let shorts = self.plan.windows.iter().filter(|window| tiers.iter().any(|tier| tier.short == **window));
+        let longest = tiers.iter().filter(|tier| tier.is_page).map(|tier| tier.short).max().unwrap_or(tier.short);
+        let tells = |short: &i64| !is_over(HOT_FAILURES, tier.threshold, Ratio::from(self.window(*short).total));
+        Some(shorts.copied().take_while(|short| *short < longest).find(tells).unwrap_or(longest))
     }
 
     /// When something could change without news: a bucket leaves a window, reports are missed, the usual number is learned

@@ -110,8 +110,9 @@ impl Counts {
         let Some(added) = self.producers.add(report) else { return (0, 0) };
         let end = floor(at, TICK);
         let from = added.since.max(started_at.filter(|_| added.is_new_epoch)).unwrap_or(at).min(at);
-        let length = end - floor(from, TICK);
-        // Steps of whole buckets; a report of a moment ago is one.
+        // What is reported every few seconds is counted when it is told.
+        let length = if at - from <= TICK { 0 } else { end - floor(from, TICK) };
+        // Steps of whole buckets.
         let step = floor(length / STEPS_MAX + TICK - 1, TICK).max(TICK);
         let steps = (length / step).max(1);
         let start = if length == 0 { end } else { end - steps * step };

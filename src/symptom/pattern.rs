@@ -69,6 +69,7 @@ impl SharedLook<'_> {
             words: Some(sentence),
             workflows,
             held: None,
+            is_hot: true,
         }
     }
 

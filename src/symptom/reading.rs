@@ -41,6 +41,7 @@ impl Context<'_> {
             words: self.wants_words(&[]).then(sentence),
             workflows: vec![self.plan.workflow.clone()],
             held: None,
+            is_hot: true,
         })
     }
 

@@ -71,8 +71,9 @@ pub struct SymptomState {
     pub workflows: Vec<WorkflowName>,
     /// Why the state is only held: nothing is known at present.
     pub held: Option<String>,
-    /// Still burning above what the objective allows, or held: an incident is not over yet. Delays neither firing nor
-    /// clearing of the symptom.
+    /// Still burning above what the objective allows, or held: an incident is not over yet, whatever a tier near its
+    /// threshold does. A tier that does not page may fire for hours after it is over, and is not hot then. Of kinds other
+    /// than `burn_rate`: whether it fires. Delays neither firing nor clearing of the symptom.
     pub is_hot: bool,
 }
 
@@ -138,6 +139,8 @@ pub(super) struct Finding {
     pub workflows: Vec<WorkflowName>,
     /// Part of it is only held.
     pub held: Option<String>,
+    /// It still burns now, and not only in what a long window remembers.
+    pub is_hot: bool,
 }
 
 /// How a state changed.
@@ -247,8 +250,8 @@ fn burns_on(
         text,
         detail,
         workflows: finding.workflows,
+        is_hot: finding.is_hot || finding.held.is_some(),
         held: finding.held,
-        is_hot: true,
         ..before
     };
     (transition, Some(now))
@@ -273,8 +276,8 @@ fn state_of(head: &Head<'_>, finding: Finding, at: DateTime<Utc>) -> SymptomStat
         text,
         detail,
         workflows: finding.workflows,
+        is_hot: finding.is_hot || finding.held.is_some(),
         held: finding.held,
-        is_hot: true,
     }
 }
 
@@ -294,6 +297,7 @@ mod tests {
             words: Some(Sentence { text: format!("over {tier}"), detail: String::new() }),
             workflows: vec![],
             held: None,
+            is_hot: true,
         }
     }
 
