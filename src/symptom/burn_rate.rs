@@ -239,7 +239,8 @@ impl<'a> Look<'a> {
     }
 
     fn against(&self, long: i64) -> Against {
-        let seen = Ratio::from(self.window(long).total);
+        // A few runs less than expected are not worth a word.
+        let seen = Ratio::from(self.window(long).total.saturating_mul(20) / 19);
         let is_seen = seen.compare(self.expected(long)) != std::cmp::Ordering::Less;
         let learned = self.floor.num.saturating_mul(86_400) / self.floor.den;
         match self.plan.expected_per_day {
