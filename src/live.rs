@@ -3,6 +3,7 @@
 
 use crate::announce::Announcer;
 use crate::config::{Config, NatsSettings};
+use crate::digest_job::{self, Target};
 use crate::ingest::Reader;
 use crate::ingest::consumer::Readiness;
 use crate::metrics::Metrics;
@@ -30,6 +31,8 @@ pub struct Live {
     pub renderer: Arc<Renderer>,
     /// Words messages of incidents and of the service itself.
     pub announcer: Arc<Announcer>,
+    /// Whom digests go to.
+    pub targets: Arc<[Target]>,
 }
 
 /// Keys of the service, from the store.
@@ -56,6 +59,7 @@ impl Live {
             reader: Arc::new(Reader::new(&config.redact, &config.classify, &keys.redaction)),
             announcer: Arc::new(Announcer::new(config.clone(), renderer.clone(), keys.links)),
             policy: Arc::new(policy),
+            targets: digest_job::targets(&config).into(),
             config,
             renderer,
         }
@@ -73,6 +77,7 @@ impl Live {
             policy: Arc::new(policy),
             renderer: self.renderer.clone(),
             announcer: self.announcer.clone(),
+            targets: self.targets.clone(),
         }
     }
 }

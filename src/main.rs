@@ -16,7 +16,11 @@ fn main() -> ExitCode {
     if let Some(voice) = cli.voice() {
         logging::start(voice, environment("MATINS_LOG_FORMAT").as_deref(), environment("RUST_LOG").as_deref());
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build();
+    let runtime = if cli.serves() {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()
+    } else {
+        tokio::runtime::Builder::new_current_thread().enable_all().build()
+    };
     match runtime {
         Ok(runtime) => runtime.block_on(cli::run(cli)),
         Err(error) => {

@@ -3,7 +3,7 @@
 use crate::clock;
 use crate::config::{self, ConfigError, Loaded};
 use crate::live::{Keys, Live};
-use crate::render::{Renderer, TemplateProblem};
+use crate::render::{Parts, Renderer, TemplateProblem};
 use crate::silence::Silence;
 use crate::store::StoreError;
 use std::path::{Path, PathBuf};
@@ -36,15 +36,15 @@ pub fn load(path: &Path) -> Result<Loaded, CompileError> {
     Ok(loaded)
 }
 
-/// Compiles a loaded config. Templates that can't be used are reported and cost only their look.
-pub fn compile(loaded: Loaded, silences: Vec<Silence>, keys: &Keys) -> (Live, Vec<TemplateProblem>) {
+/// Compiles a loaded config, to messages of these parts. Templates that can't be used are reported and cost only their look.
+pub fn compile(loaded: Loaded, silences: Vec<Silence>, keys: &Keys, parts: Parts) -> (Live, Vec<TemplateProblem>) {
     let folder = loaded.config.templates_dir.clone();
     let overrides = folder.as_deref().map(read_templates).unwrap_or_default();
     let (renderer, problems) = Renderer::new(&overrides);
     for problem in &problems {
         warn!("{problem}; the built-in template is used");
     }
-    (Live::new(loaded.config, renderer, silences, keys), problems)
+    (Live::new(loaded.config, renderer.with_parts(parts), silences, keys), problems)
 }
 
 /// Every `<message>/<part>.hbs` below a folder, by name.

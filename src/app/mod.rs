@@ -2,6 +2,7 @@
 
 mod compile;
 mod fault_log;
+mod incidents;
 mod listener;
 mod messages;
 mod reload;
@@ -19,6 +20,7 @@ use crate::ingest::consumer::{Consumer, Readiness};
 use crate::ingest::jetstream;
 use crate::live::{Keys, Shared};
 use crate::metrics::Metrics;
+use crate::render::Parts;
 use crate::store::{Store, settings, silences};
 use crate::web;
 use anyhow::Context as _;
@@ -124,7 +126,7 @@ impl Service {
         };
         let nats = jetstream::connect(&loaded.config.nats).await?;
         let active = silences::active(store.reader(), clock::now()).await?;
-        let (live, _) = compile(loaded, active, &keys);
+        let (live, _) = compile(loaded, active, &keys, Parts::All);
         let nats_settings = live.config.nats.clone();
         let (delivery, delivery_rx) = watch::channel(Arc::new(DeliverySettings::from(&*live.config)));
         let live = Arc::new(ArcSwap::from_pointee(live));

@@ -5,7 +5,7 @@ use crate::clock;
 use crate::deliver::DeliverySettings;
 use crate::live::{Live, Shared};
 use crate::outbox::queue;
-use crate::render::OperatorFacts;
+use crate::render::{OperatorFacts, Parts};
 use crate::store::{StoreError, silences};
 use crate::web;
 use notify::{RecursiveMode, Watcher as _};
@@ -176,7 +176,7 @@ impl Reloader {
         let files = loaded.files.clone();
         let active = silences::active(self.shared.store.reader(), clock::now()).await?;
         warn_of_what_needs_a_restart(&self.shared.live.load(), &loaded.config);
-        let (live, _) = compile::compile(loaded, active, &self.shared.keys);
+        let (live, _) = compile::compile(loaded, active, &self.shared.keys, Parts::All);
         let version = live.config.version.clone();
         self.files = files;
         self.templates = template_texts(&live);

@@ -1,16 +1,16 @@
 //! The tick: the store is looked at, and what is due is decided and written. The service does it once a second, a backtest at every
 //! instant at which something can be due. Nothing waits in memory between ticks, so a restart loses nothing.
 
+use super::incidents;
 use super::symptoms::{Settled, SymptomDesk};
 use crate::config::DigestSettings;
 use crate::digest::Late;
 use crate::digest::plan::{DigestRule, PlanDecision, plan};
-use crate::digest_job::{self, Occasion, Target, WindowOutcome};
-use crate::incident::{Incident, IncidentId, Reading, Transition, advance, next_change_at};
+use crate::digest_job::{self, Occasion, Target, Telling, WindowOutcome};
 use crate::live::Live;
-use crate::outbox::{NewEntry, queue};
+use crate::store::catalogue::Catalogue;
 use crate::store::ledger::Cover;
-use crate::store::{Store, StoreError, WriteTx, incidents, ledger, letters};
+use crate::store::{Store, StoreError, ledger};
 use crate::symptom::ToldSymptom;
 use chrono::{DateTime, DurationRound, TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use tracing::{info, warn};
 
 /// How soon the service looks again.
-const NEXT_TICK: TimeDelta = TimeDelta::seconds(1);
+pub(super) const NEXT_TICK: TimeDelta = TimeDelta::seconds(1);
 
 /// Intake has passed an instant, or is not waited for any longer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +45,10 @@ pub struct Ticker {
     /// Windows that are due and wait for intake. Kept, so that a slot or a closing time that passes meanwhile changes nothing.
     waiting: BTreeMap<Target, Occasion>,
     symptoms: SymptomDesk,
+    /// Version of the config, and until when nothing that it asks for is due.
+    rest: Option<(String, DateTime<Utc>)>,
+    /// What windows refer to.
+    catalogue: Catalogue,
 }
 
 /// What a tick came to.
@@ -56,6 +60,8 @@ pub struct Ticked {
     pub holds: Vec<Held>,
     /// Symptoms that changed, and what became of each.
     pub symptoms: Vec<Settled>,
+    /// Whether an incident was told again, or ended.
+    pub has_moved: bool,
     /// When something is due next if nothing arrives before; never later than it really is.
     pub next_at: Option<DateTime<Utc>>,
     /// Parts that failed; they are tried again at the next tick.
@@ -74,7 +80,7 @@ pub struct Held {
 }
 
 impl Ticked {
-    fn look_at(&mut self, at: Option<DateTime<Utc>>) {
+    pub(super) fn look_at(&mut self, at: Option<DateTime<Utc>>) {
         self.next_at = [self.next_at, at].into_iter().flatten().min();
     }
 }
@@ -89,7 +95,7 @@ enum Due {
 impl Ticker {
     /// One whose symptoms are fed by a player of recorded events.
     pub fn played(live: &Live, now: DateTime<Utc>) -> Self {
-        Self { waiting: BTreeMap::new(), symptoms: SymptomDesk::played(live, now) }
+        Self { symptoms: SymptomDesk::played(live, now), ..Self::default() }
     }
 
     /// The symptoms, for a player.
@@ -106,7 +112,7 @@ impl Ticker {
     pub async fn tick(
         &mut self,
         store: &Store,
-        live: &Live,
+        live: &Arc<Live>,
         watermark: &mut impl Watermark,
         now: DateTime<Utc>,
     ) -> Ticked {
@@ -114,15 +120,13 @@ impl Ticker {
         if let Err(error) = self.look_at_symptoms(store, live, watermark, now, &mut ticked).await {
             ticked.failures.push(("symptoms", error));
         }
-        advance_incidents(store, live, self.symptoms.active_keys().as_ref(), now, &mut ticked).await;
+        let active = self.symptoms.active_keys();
+        let known = &mut self.catalogue.incidents;
+        incidents::advance_all(store, live, active.as_ref(), known, now, &mut ticked).await;
         let due = self.find_due(store, live, now, &mut ticked).await;
-        let firing = if due.is_empty() { Arc::default() } else { Arc::new(self.firing()) };
         if !due.is_empty() {
             watermark.refresh().await;
-        }
-        for (target, mut occasion) in due {
-            occasion.firing = firing.clone();
-            if let Err(error) = self.tell(store, live, watermark, target, occasion, now, &mut ticked).await {
+            if let Err(error) = self.tell(store, live, watermark, due, now, &mut ticked).await {
                 ticked.failures.push(("digest", error));
             }
         }
@@ -155,48 +159,80 @@ impl Ticker {
         now: DateTime<Utc>,
         ticked: &mut Ticked,
     ) -> Vec<(Target, Occasion)> {
-        let targets = digest_job::targets(&live.config);
-        self.waiting.retain(|target, _| targets.contains(target));
-        let mut found = Vec::new();
-        for target in targets {
-            let Some(settings) = live.config.digests.get(&target.digest) else { continue };
-            match self.due(store, live, settings, &target, now).await {
-                Ok(Due::Tell(occasion)) => found.push((target, occasion)),
-                Ok(Due::Rest { next_at }) => ticked.look_at(next_at),
-                Ok(Due::Hold(held)) => {
-                    ticked.look_at(Some(held.until));
-                    ticked.holds.push(held);
-                }
-                Err(error) => ticked.failures.push(("digest", error)),
-            }
+        let version = &live.config.version;
+        if let Some((_, until)) = self.rest.as_ref().filter(|(seen, until)| seen == version && now < *until) {
+            ticked.look_at(Some(*until));
+            return Vec::new();
         }
+        self.waiting.retain(|target, _| live.targets.contains(target));
+        let (mut found, mut next_at, failed_before) = (Vec::new(), None, ticked.failures.len());
+        for target in live.targets.iter() {
+            let Some(settings) = live.config.digests.get(&target.digest) else { continue };
+            let due = self.due(store, live, settings, target, now).await;
+            let at = match due {
+                Ok(Due::Tell(occasion)) => {
+                    found.push((target.clone(), occasion));
+                    None
+                }
+                Ok(Due::Rest { next_at }) => next_at,
+                Ok(Due::Hold(held)) => {
+                    let until = held.until;
+                    ticked.holds.push(held);
+                    Some(until)
+                }
+                Err(error) => {
+                    ticked.failures.push(("digest", error));
+                    None
+                }
+            };
+            next_at = [next_at, at].into_iter().flatten().min();
+        }
+        ticked.look_at(next_at);
+        // What is told now is looked at again, and so is what failed.
+        let is_at_rest = found.is_empty() && ticked.failures.len() == failed_before;
+        self.rest = next_at.filter(|_| is_at_rest).map(|at| (version.clone(), at));
         found
     }
 
-    #[expect(clippy::too_many_arguments, reason = "a tick's own things, handed on")]
     async fn tell(
         &mut self,
         store: &Store,
-        live: &Live,
+        live: &Arc<Live>,
         watermark: &mut impl Watermark,
-        target: Target,
-        mut occasion: Occasion,
+        due: Vec<(Target, Occasion)>,
         now: DateTime<Utc>,
         ticked: &mut Ticked,
     ) -> Result<(), StoreError> {
-        let Some(passed) = watermark.passed(occasion.window.end_at, now) else {
-            self.waiting.insert(target, occasion);
-            ticked.look_at(Some(now + NEXT_TICK));
+        let firing = Arc::new(self.firing());
+        let mut ready = Vec::with_capacity(due.len());
+        for (target, mut occasion) in due {
+            match watermark.passed(occasion.window.end_at, now) {
+                Some(passed) => {
+                    occasion.incomplete = passed.incomplete;
+                    occasion.firing = firing.clone();
+                    self.waiting.remove(&target);
+                    ready.push((target, occasion));
+                }
+                None => {
+                    self.waiting.insert(target, occasion);
+                    ticked.look_at(Some(now + NEXT_TICK));
+                }
+            }
+        }
+        if ready.is_empty() {
             return Ok(());
-        };
-        occasion.incomplete = passed.incomplete;
-        self.waiting.remove(&target);
-        let end_at = occasion.window.end_at;
-        let outcome = digest_job::tell(store, live, &target, occasion, now).await?;
-        note(&target, end_at, &outcome);
-        ticked.has_messages |= outcome == WindowOutcome::Enqueued;
-        if let Some(settings) = live.config.digests.get(&target.digest) {
-            ticked.look_at(settings.schedule.next_after(now, settings.timezone));
+        }
+        for telling in digest_job::tell(store, live, &mut self.catalogue, ready, now).await? {
+            match telling {
+                Ok(telling) => {
+                    note(&telling);
+                    ticked.has_messages |= telling.outcome == WindowOutcome::Enqueued;
+                    if let Some(settings) = live.config.digests.get(&telling.target.digest) {
+                        ticked.look_at(settings.schedule.next_after(now, settings.timezone));
+                    }
+                }
+                Err(error) => ticked.failures.push(("digest", error)),
+            }
         }
         Ok(())
     }
@@ -235,95 +271,10 @@ impl Ticker {
     }
 }
 
-/// Moves every incident that is due. One that can't be moved holds up no other.
-/// `active` are the keys of symptoms that are not over; none while that is not known.
-async fn advance_incidents(
-    store: &Store,
-    live: &Live,
-    active: Option<&BTreeSet<String>>,
-    now: DateTime<Utc>,
-    ticked: &mut Ticked,
-) {
-    let open = match incidents::all_open(store.reader()).await {
-        Ok(open) => open,
-        Err(error) => return ticked.failures.push(("incidents", error)),
-    };
-    for (incident, open_letters) in open {
-        let reading = Reading { open_letters };
-        let over = active.map(|active| ended(&incident, active)).unwrap_or_default();
-        if over.is_empty() && advance(&incident, reading, now) == Transition::Rest {
-            ticked.look_at(next_change_at(&incident, reading));
-            continue;
-        }
-        // One transition a tick; the next may follow at once.
-        ticked.look_at(Some(now + NEXT_TICK));
-        match advance_one(store, live, incident.id, &over, now).await {
-            Ok(moved) => ticked.has_messages |= moved,
-            Err(error) => ticked.failures.push(("incident", error)),
-        }
-    }
-}
-
-/// Symptoms of an incident that are over.
-fn ended(incident: &Incident, active: &BTreeSet<String>) -> Vec<String> {
-    let firing = incident.symptoms.iter().filter(|s| s.ended_at.is_none());
-    firing.map(|s| s.key.clone()).filter(|key| !active.contains(key)).collect()
-}
-
-/// It may have changed between the two looks: what is decided here is decided inside the transaction.
-async fn advance_one(
-    store: &Store,
-    live: &Live,
-    id: IncidentId,
-    over: &[String],
-    now: DateTime<Utc>,
-) -> Result<bool, StoreError> {
-    let mut tx = store.begin().await?;
-    let Some(mut incident) = incidents::find(&mut tx, id).await? else { return Ok(false) };
-    if over.iter().fold(false, |any, key| incident.end_symptom(key, now) || any) {
-        incidents::save(&mut tx, &incident).await?;
-    }
-    let open_letters = letters::open_of_incident(&mut tx, id.0).await?;
-    let transition = advance(&incident, Reading { open_letters }, now);
-    let moved = carry_out(&mut tx, live, incident, &transition, open_letters, now).await?;
-    tx.commit().await?;
-    Ok(moved)
-}
-
-/// Writes a transition and its messages. False when there was nothing to do.
-async fn carry_out(
-    tx: &mut WriteTx,
-    live: &Live,
-    mut incident: Incident,
-    transition: &Transition,
-    open_letters: u64,
-    now: DateTime<Utc>,
-) -> Result<bool, StoreError> {
-    if *transition == Transition::Rest {
-        return Ok(false);
-    }
-    let number = queue::next_numbers(tx, 1).await?;
-    let entries: Vec<NewEntry> = match transition {
-        Transition::Rest => Vec::new(),
-        Transition::Remind(reason) => live.announcer.reminder(&incident, *reason, open_letters, number, now),
-        Transition::Escalate(step) => live.announcer.escalation(&incident, step, open_letters, number, now),
-        Transition::Resolve => {
-            incident.resolve(None, now);
-            live.announcer.resolved(&incident, open_letters, number, now)
-        }
-    };
-    incident.note_told(transition, now);
-    incidents::save(tx, &incident).await?;
-    for entry in &entries {
-        queue::enqueue(tx, entry).await?;
-    }
-    info!(incident = incident.id.0, state = incident.state.as_str(), ?transition, "incident moved");
-    Ok(true)
-}
-
-fn note(target: &Target, end_at: DateTime<Utc>, outcome: &WindowOutcome) {
-    let (digest, receiver) = (target.digest.as_str(), target.receiver.as_str());
-    match outcome {
+fn note(telling: &Telling) {
+    let (digest, receiver) = (telling.target.digest.as_str(), telling.target.receiver.as_str());
+    let end_at = telling.window.end_at;
+    match telling.outcome {
         WindowOutcome::Enqueued => info!(digest, receiver, window_end = %end_at, "digest composed"),
         WindowOutcome::SkippedEmpty => info!(digest, receiver, window_end = %end_at, "nothing to tell, digest skipped"),
         WindowOutcome::NotOurs => {

@@ -43,10 +43,14 @@ impl Agenda {
     }
 
     /// Takes the incidents that are open now, and the keys that lead to them.
-    pub fn note_incidents(&mut self, open: &[Incident], keys: Vec<(String, IncidentId)>) {
+    pub fn note_incidents<'a>(
+        &mut self,
+        open: impl Iterator<Item = &'a Incident> + Clone,
+        keys: Vec<(String, IncidentId)>,
+    ) {
         self.keys = keys.into_iter().collect();
-        self.until_grown = open.iter().map(|i| (i.id, failures_until_grown(i))).collect();
-        self.hit = open.iter().flat_map(|i| &i.hits).map(|h| h.workflow.clone()).collect();
+        self.until_grown = open.clone().map(|i| (i.id, failures_until_grown(i))).collect();
+        self.hit = open.flat_map(|i| &i.hits).map(|h| h.workflow.clone()).collect();
     }
 
     /// When to look because of this event; none when the next tick is early enough.

@@ -5,9 +5,9 @@ use crate::app::tick::Held;
 use crate::deliver::Channel;
 use crate::digest_job;
 use crate::live::Live;
-use crate::outbox::policy::Settlement;
-use crate::outbox::{Entry, EntryId, MessageKind, queue};
+use crate::outbox::{Entry, MessageKind, NewEntry, queue};
 use crate::render::{Content, MailFrame};
+use crate::store::ledger::DigestRow;
 use crate::store::letters::Letter;
 use crate::store::{Store, StoreError, ledger, letters};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -29,75 +29,47 @@ pub(super) struct Gather {
     resolved: BTreeSet<i64>,
     /// The first slot of the hold that was last said, by (digest, receiver).
     holds: BTreeMap<digest_job::Target, DateTime<Utc>>,
+    /// When digests that were printed are forgotten again.
+    forget_at: DateTime<Utc>,
 }
 
 impl Gather {
     pub fn new(store: Store) -> Self {
-        Self { store, letters_seen: 0, resolved_at: None, resolved: BTreeSet::new(), holds: BTreeMap::new() }
+        Self {
+            store,
+            letters_seen: 0,
+            resolved_at: None,
+            resolved: BTreeSet::new(),
+            holds: BTreeMap::new(),
+            forget_at: DateTime::UNIX_EPOCH,
+        }
     }
 
     /// Messages that were put in the outbox. They count as sent, and are forgotten.
-    pub async fn messages(&self, live: &Live, now: DateTime<Utc>) -> Result<Vec<Line>, StoreError> {
+    pub async fn messages(&mut self, live: &Live, now: DateTime<Utc>) -> Result<Vec<Line>, StoreError> {
         let mut lines = Vec::new();
         loop {
-            let entries = queue::pending(self.store.reader(), MESSAGES_MAX).await?;
+            let mut reader = self.store.reader().acquire().await?;
+            let entries = queue::pending(&mut *reader, MESSAGES_MAX).await?;
             let Some(last) = entries.last().map(|e| e.id) else { break };
-            for entry in &entries {
-                lines.extend(self.message(live, entry).await?);
+            let ids: Vec<i64> = entries.iter().filter_map(|e| e.new.digest_id).collect();
+            let mut digests = ledger::heads(&mut reader, &ids).await?;
+            drop(reader);
+            for Entry { new, .. } in &entries {
+                lines.extend(message(live, new, new.digest_id.and_then(|id| digests.remove(&id))));
             }
-            self.settle(&entries, last, now).await?;
+            let mut tx = self.store.begin().await?;
+            queue::forget(&mut tx, last).await?;
+            if now >= self.forget_at {
+                self.forget_at = now + KEEP_DIGESTS;
+                ledger::forget_before(&mut tx, now - KEEP_DIGESTS).await?;
+            }
+            tx.commit().await?;
+            if entries.len() < MESSAGES_MAX as usize {
+                break;
+            }
         }
         Ok(lines)
-    }
-
-    async fn settle(&self, entries: &[Entry], last: EntryId, now: DateTime<Utc>) -> Result<(), StoreError> {
-        let mut tx = self.store.begin().await?;
-        for entry in entries {
-            queue::settle_unclaimed(&mut tx, entry.id, &Settlement::Sent { note: None }, now).await?;
-        }
-        queue::forget_sent(&mut tx, last).await?;
-        ledger::forget_before(&mut tx, now - KEEP_DIGESTS).await?;
-        tx.commit().await?;
-        Ok(())
-    }
-
-    async fn message(&self, live: &Live, entry: &Entry) -> Result<Option<Line>, StoreError> {
-        let new = &entry.new;
-        let kind = match new.kind {
-            MessageKind::Page => LineKind::Page,
-            MessageKind::Reminder => LineKind::Reminder,
-            MessageKind::Escalation => LineKind::Escalation,
-            MessageKind::Resolved => LineKind::Resolved,
-            MessageKind::Digest => LineKind::Digest,
-            MessageKind::Operator | MessageKind::Test => return Ok(None),
-        };
-        let view = |key: &str| new.view.get(key).filter(|v| !v.is_null());
-        let mut line = Line {
-            receiver: Some(digest_job::receiver_key(new.receiver.as_str(), new.address.as_deref())),
-            workflow: new.workflow.as_ref().map(ToString::to_string),
-            incident: new.incident_id.map(|id| id.to_string()),
-            reason: view("reason").and_then(Value::as_str).map(str::to_owned),
-            counts: view("counts").cloned(),
-            subject: match &new.content {
-                Content::Email(mail) => Some(mail.subject.clone()),
-                Content::Slack(_) | Content::Json(_) | Content::Text(_) => None,
-            },
-            text: Some(text(live, entry)),
-            ..Line::new(new.created_at, kind)
-        };
-        if let Some(id) = new.digest_id
-            && let Some(row) = ledger::get(self.store.reader(), id).await?
-        {
-            line.digest = Some(row.digest);
-            line.receiver = Some(row.receiver);
-            line.window_start = Some(row.window_start);
-            line.window_end = Some(row.window_end);
-            line.due_at = Some(row.due_at);
-            line.late = Some(row.late);
-            line.reason = row.incomplete;
-            line.counts = serde_json::from_str(&row.counts).ok();
-        }
-        Ok(Some(line))
     }
 
     /// Dead letters that were opened since the last look, and those that were resolved in `[from, to]`.
@@ -137,6 +109,43 @@ impl Gather {
     }
 }
 
+fn message(live: &Live, new: &NewEntry, digest: Option<DigestRow>) -> Option<Line> {
+    let kind = match new.kind {
+        MessageKind::Page => LineKind::Page,
+        MessageKind::Reminder => LineKind::Reminder,
+        MessageKind::Escalation => LineKind::Escalation,
+        MessageKind::Resolved => LineKind::Resolved,
+        MessageKind::Digest => LineKind::Digest,
+        MessageKind::Operator | MessageKind::Test => return None,
+    };
+    let view = |key: &str| new.view.get(key).filter(|v| !v.is_null());
+    let line = Line {
+        receiver: Some(digest_job::receiver_key(new.receiver.as_str(), new.address.as_deref())),
+        workflow: new.workflow.as_ref().map(ToString::to_string),
+        incident: new.incident_id.map(|id| id.to_string()),
+        reason: view("reason").and_then(Value::as_str).map(str::to_owned),
+        counts: view("counts").cloned(),
+        subject: match &new.content {
+            Content::Email(mail) => Some(mail.subject.clone()),
+            Content::Slack(_) | Content::Json(_) | Content::Text(_) => None,
+        },
+        text: Some(text(live, new)),
+        ..Line::new(new.created_at, kind)
+    };
+    let Some(row) = digest else { return Some(line) };
+    Some(Line {
+        digest: Some(row.digest),
+        receiver: Some(row.receiver),
+        window_start: Some(row.window_start),
+        window_end: Some(row.window_end),
+        due_at: Some(row.due_at),
+        late: Some(row.late),
+        reason: row.incomplete,
+        counts: serde_json::from_str(&row.counts).ok(),
+        ..line
+    })
+}
+
 fn letter_line(letter: &Letter, kind: LineKind, at: DateTime<Utc>) -> Line {
     let is_resolved = kind == LineKind::DeadLetterResolved;
     let text = if is_resolved { &letter.resolution_note } else { &letter.error_message };
@@ -151,8 +160,7 @@ fn letter_line(letter: &Letter, kind: LineKind, at: DateTime<Utc>) -> Line {
 }
 
 /// What a message says, as plain text.
-fn text(live: &Live, entry: &Entry) -> String {
-    let new = &entry.new;
+fn text(live: &Live, new: &NewEntry) -> String {
     let frame =
         || MailFrame { message_id: String::new(), references: Vec::new(), list_id: String::new(), images: Vec::new() };
     match &new.content {

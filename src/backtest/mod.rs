@@ -119,13 +119,13 @@ impl Watermark for AllRead {
 ///
 /// # Errors
 /// When the events can't be read, or what was found can't be written.
-pub async fn play(live: &Live, input: &Input, span: Span, sink: &mut dyn Sink) -> Result<(), BacktestError> {
+pub async fn play(live: &Arc<Live>, input: &Input, span: Span, sink: &mut dyn Sink) -> Result<(), BacktestError> {
     play_by(Agenda::new(&live.policy.silences), live, input, span, sink).await
 }
 
 async fn play_by(
     agenda: Agenda,
-    live: &Live,
+    live: &Arc<Live>,
     input: &Input,
     span: Span,
     sink: &mut dyn Sink,
@@ -141,13 +141,15 @@ async fn play_by(
         sink,
         heard: Heard::default(),
         read_count: 0,
+        has_paged: false,
+        known: incidents::Known::default(),
     };
     let reader: Arc<Reader> = live.reader.clone();
     play.run(input.flow(reader, span), span).await
 }
 
 struct Play<'a> {
-    live: &'a Live,
+    live: &'a Arc<Live>,
     store: Store,
     intake: Intake,
     ticker: Ticker,
@@ -156,6 +158,9 @@ struct Play<'a> {
     heard: Heard,
     sink: &'a mut dyn Sink,
     read_count: usize,
+    /// Whether events opened or joined incidents since they were last looked at.
+    has_paged: bool,
+    known: incidents::Known,
 }
 
 /// Why a batch ends.
@@ -205,6 +210,7 @@ impl Play<'_> {
                     let look_at = self.agenda.look_at(&decoded.event, &decision);
                     let standing_at = self.heard.take(self.ticker.symptoms(), &decoded.event);
                     cut.at = [look_at, standing_at].into_iter().flatten().fold(cut.at, DateTime::min);
+                    self.has_paged |= matches!(decision.paging, Paging::Page { .. });
                     Some(decision)
                 }
                 Item::Unreadable(_) => None,
@@ -264,12 +270,20 @@ impl Play<'_> {
         if ticked.has_messages {
             lines.extend(self.gather.messages(self.live, now).await?);
         }
-        let open: Vec<_> = incidents::all_open(self.store.reader()).await?.into_iter().map(|(open, _)| open).collect();
-        let mut reader = self.store.reader().acquire().await.map_err(StoreError::from)?;
-        self.agenda.note_incidents(&open, incidents::open_keys(&mut reader).await?);
-        drop(reader);
+        if ticked.has_moved || self.has_paged || !ticked.symptoms.is_empty() {
+            self.note_incidents().await?;
+        }
         self.say(lines)?;
         Ok(ticked.next_at)
+    }
+
+    async fn note_incidents(&mut self) -> Result<(), BacktestError> {
+        let mut reader = self.store.reader().acquire().await.map_err(StoreError::from)?;
+        let open = incidents::all_open(&mut *reader, &mut self.known).await?;
+        let keys = incidents::open_keys(&mut reader).await?;
+        self.agenda.note_incidents(open.iter().map(|(incident, _)| &**incident), keys);
+        self.has_paged = false;
+        Ok(())
     }
 
     fn say(&mut self, mut lines: Vec<Line>) -> Result<(), BacktestError> {

@@ -2,6 +2,7 @@
 
 use super::against::{Difference, Tally};
 use super::*;
+use crate::render::Parts;
 use crate::{app, config};
 use chrono::TimeDelta;
 use proptest::prelude::*;
@@ -59,12 +60,12 @@ fn at(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
 }
 
-fn live(text: &str) -> Live {
+fn live(text: &str) -> Arc<Live> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("matins.toml");
     std::fs::write(&path, text).unwrap();
     let loaded = config::load(&path, &|_| None, at("2026-12-01T00:00:00Z")).unwrap_or_else(|e| panic!("{e}"));
-    app::compile(loaded, Vec::new(), &KEYS).0
+    Arc::new(app::compile(loaded, Vec::new(), &KEYS, Parts::Words).0)
 }
 
 #[derive(Default)]

@@ -11,10 +11,12 @@ use crate::backtest::{KEYS, Sink, Span, Verdict, play};
 use crate::clock;
 use crate::config;
 use crate::live::Live;
+use crate::render::Parts;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Exit code 1 when `--against` finds a protected event that lost its page.
 pub(super) async fn run(args: BacktestArgs) -> Result<ExitCode, Failure> {
@@ -31,10 +33,10 @@ pub(super) async fn run(args: BacktestArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-fn load(path: &Path) -> Result<Live, Failure> {
+fn load(path: &Path) -> Result<Arc<Live>, Failure> {
     let loaded = config::load(path, &config::environment, clock::now());
     let loaded = loaded.map_err(|e| Failure::Usage(e.to_string()))?;
-    Ok(app::compile(loaded, Vec::new(), &KEYS).0)
+    Ok(Arc::new(app::compile(loaded, Vec::new(), &KEYS, Parts::Words).0))
 }
 
 /// From the first arrival to the last, unless said.
@@ -49,7 +51,7 @@ fn span(args: &BacktestArgs, input: &Input) -> Result<Span, Failure> {
     Ok(Span { from, to })
 }
 
-async fn print(args: &BacktestArgs, live: &Live, input: &Input, span: Span) -> Result<(), Failure> {
+async fn print(args: &BacktestArgs, live: &Arc<Live>, input: &Input, span: Span) -> Result<(), Failure> {
     let out = BufWriter::with_capacity(1 << 16, io::stdout());
     match args.format {
         BacktestFormat::Ndjson => {
@@ -68,8 +70,8 @@ async fn print(args: &BacktestArgs, live: &Live, input: &Input, span: Span) -> R
 
 async fn compare(
     args: &BacktestArgs,
-    current: &Live,
-    proposed: &Live,
+    current: &Arc<Live>,
+    proposed: &Arc<Live>,
     input: &Input,
     span: Span,
 ) -> Result<ExitCode, Failure> {

@@ -11,6 +11,7 @@ use crate::clock;
 use crate::config;
 use crate::explain::{Explanation, Facts, explain, write};
 use crate::ingest::{DecodeOutcome, Inbound};
+use crate::render::Parts;
 use anyhow::Context as _;
 use chrono::{DateTime, Utc};
 use std::path::{Path, PathBuf};
@@ -46,7 +47,7 @@ fn config_path(given: Option<&Path>) -> PathBuf {
 fn of_file(config: &Path, file: &Path, at: Option<DateTime<Utc>>) -> Result<Explanation, Failure> {
     let now = clock::now();
     let loaded = config::load(config, &config::environment, now).map_err(|e| Failure::Usage(e.to_string()))?;
-    let live = app::compile(loaded, Vec::new(), &KEYS).0;
+    let live = app::compile(loaded, Vec::new(), &KEYS, Parts::Words).0;
     let payload = std::fs::read(file).with_context(|| format!("{} can't be read", file.display()))?;
     let at = at.unwrap_or(now);
     let (subject, stream) = ("", "file");

@@ -1,7 +1,7 @@
 //! What a reader is to do something about: open incidents, firing symptoms, workflows that are not heard, dead letters that
 //! wait, and the verdict over them. Worst first, capped.
 
-use super::input::{LetterGroup, PageRecord, PageState};
+use super::input::{LetterGroup, PageRecord, PageState, SymptomLine};
 use super::tally::{Hearing, Tally, and_more, name_some};
 use super::view::{Contact, Headline, Link, PageItem, Section, UrgentItem};
 use crate::event::Class;
@@ -32,9 +32,10 @@ impl Attention {
     pub fn new(tally: &Tally<'_>) -> Self {
         let (open, closed): (Vec<_>, Vec<_>) = tally.input.pages.iter().partition(|p| p.state != PageState::Resolved);
         let paged: BTreeSet<_> = open.iter().flat_map(|p| &p.workflows).collect();
-        let mut urgent = list_urgent(tally, &paged);
-        let urgent_count = urgent.len();
-        urgent.truncate(URGENT_MAX);
+        let candidates = list_urgent(tally, &paged);
+        let urgent_count = candidates.len();
+        // Wording all of many takes longer than choosing among them.
+        let mut urgent: Vec<_> = candidates.iter().filter_map(|c| c.item(tally)).take(URGENT_MAX).collect();
         for (index, item) in urgent.iter_mut().enumerate() {
             item.rank = index + 1;
         }
@@ -127,24 +128,39 @@ fn page_item(tally: &Tally<'_>, page: &PageRecord, detail: String) -> PageItem {
     PageItem { text, detail, number: page.number, contact }
 }
 
-/// Symptoms first, as they are given; then what is not heard; then dead letters of workflows that no symptom speaks of.
-fn list_urgent(tally: &Tally<'_>, paged: &BTreeSet<&WorkflowName>) -> Vec<UrgentItem> {
-    let mut items: Vec<UrgentItem> = tally.input.urgent.iter().map(|s| symptom_item(tally, s)).collect();
-    let mut spoken: BTreeSet<&WorkflowName> = tally.input.urgent.iter().map(|s| &s.workflow).collect();
-    for workflow in tally.workflows.keys().filter(|w| !spoken.contains(*w)).copied().collect::<Vec<_>>() {
-        if let Some(item) = silent_item(tally, workflow) {
-            items.push(item);
-            spoken.insert(workflow);
+/// Something to look at, not worded yet.
+enum Candidate<'a> {
+    Symptom(&'a SymptomLine),
+    Silent(&'a WorkflowName),
+    Waiting(Waiting<'a>),
+    Backlog(UrgentItem),
+}
+
+impl Candidate<'_> {
+    fn item(&self, tally: &Tally<'_>) -> Option<UrgentItem> {
+        match self {
+            Self::Symptom(symptom) => Some(symptom_item(tally, symptom)),
+            Self::Silent(workflow) => silent_item(tally, workflow),
+            Self::Waiting(waiting) => Some(waiting_item(tally, waiting)),
+            Self::Backlog(item) => Some(item.clone()),
         }
     }
-    items.extend(
-        waiting(tally)
-            .into_iter()
-            .filter(|w| !spoken.contains(w.workflow) && !paged.contains(w.workflow))
-            .map(|waiting| waiting_item(tally, &waiting)),
-    );
-    items.extend(backlog_item(tally));
-    items
+}
+
+/// Symptoms first, as they are given; then what is not heard; then dead letters of workflows that no symptom speaks of.
+fn list_urgent<'a>(tally: &Tally<'a>, paged: &BTreeSet<&WorkflowName>) -> Vec<Candidate<'a>> {
+    let mut candidates: Vec<_> = tally.input.urgent.iter().map(Candidate::Symptom).collect();
+    let mut spoken: BTreeSet<&WorkflowName> = tally.input.urgent.iter().map(|s| &s.workflow).collect();
+    let is_silent = |w: &&&WorkflowName| tally.hearing(w) != Hearing::Heard;
+    for workflow in tally.workflows.keys().filter(is_silent) {
+        if spoken.insert(workflow) {
+            candidates.push(Candidate::Silent(workflow));
+        }
+    }
+    let unspoken = |w: &Waiting<'_>| !spoken.contains(w.workflow) && !paged.contains(w.workflow);
+    candidates.extend(waiting(tally).into_iter().filter(unspoken).map(Candidate::Waiting));
+    candidates.extend(backlog_item(tally).map(Candidate::Backlog));
+    candidates
 }
 
 /// What waits in workflows that this window has no news of, all in one line and without their names.
@@ -185,7 +201,7 @@ fn waited_long(age: Duration) -> bool {
     age.as_secs() / 60 > LONG_WAIT.as_secs() / 60
 }
 
-fn symptom_item(tally: &Tally<'_>, symptom: &super::input::SymptomLine) -> UrgentItem {
+fn symptom_item(tally: &Tally<'_>, symptom: &SymptomLine) -> UrgentItem {
     let link = symptom.path.as_ref().map(|path| Link { text: "Symptom".to_owned(), url: tally.url(path, &[]) });
     UrgentItem {
         rank: 0,

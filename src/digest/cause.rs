@@ -3,7 +3,7 @@
 
 use super::attention::{brief, letter_name};
 use super::compose::Form;
-use super::input::{FingerprintInfo, LetterGroup};
+use super::input::{FingerprintInfo, LETTERS_MAX, LetterGroup};
 use super::tally::{CauseKind, CauseTally, Tally, and_more};
 use super::view::{CauseItem, Causes, LetterItem, Link, Section};
 use crate::event::Fingerprint;
@@ -12,7 +12,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const NEW_MAX: usize = 8;
 const KNOWN_MAX: usize = 10;
-const LETTERS_MAX: usize = 10;
 const SAMPLE_MAX: usize = 200;
 /// How often a known cause must come to be listed when every try of it was followed by another.
 const RETRIED_MIN: u64 = 10;
@@ -128,15 +127,16 @@ pub(super) fn sentence_case(text: &str) -> String {
 
 /// Open dead letters by cause, oldest first. Those of workflows without news are counted only.
 pub(super) fn list_letters(tally: &Tally<'_>) -> Section<LetterItem> {
-    let all: u64 = tally.input.open_letters.iter().map(|g| g.count).sum();
+    let older = tally.input.older_letters;
+    let all = tally.input.open_letters.iter().map(|g| g.count).sum::<u64>() + older.count;
     let open = tally.totals.letters_open.max(all);
     let (mut groups, old): (Vec<&LetterGroup>, Vec<&LetterGroup>) =
         tally.input.open_letters.iter().partition(|g| tally.is_current(&g.workflow));
     groups.sort_by_key(|g| (g.oldest_at, &g.workflow, &g.fingerprint));
-    let old: u64 = old.iter().map(|g| g.count).sum();
+    let old = old.iter().map(|g| g.count).sum::<u64>() + older.count;
     let shown = &groups[..groups.len().min(LETTERS_MAX)];
     let left = open - old - shown.iter().map(|g| g.count).sum::<u64>();
-    let causes = words::noun(tally.input.open_letters.len() as u64, "cause");
+    let causes = words::noun(tally.input.open_letters.len() as u64 + older.causes_count, "cause");
     Section {
         note: match open {
             0 => String::new(),

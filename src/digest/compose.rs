@@ -22,6 +22,7 @@ use super::picture::draw_up;
 use super::table::list_workflows;
 use super::tally::Tally;
 use super::view::{DigestView, WindowView};
+use crate::name::DigestName;
 use crate::render::words;
 use chrono::SecondsFormat;
 
@@ -44,6 +45,11 @@ impl Form {
             _ => Self::Daily,
         }
     }
+}
+
+/// Whether a digest of this name shows patterns, and so needs what only they are made from.
+pub fn has_patterns(digest: &DigestName) -> bool {
+    Form::of(digest.as_str()) == Form::Weekly
 }
 
 /// Composes a digest: everything it says, in words, with every list capped and every event accounted for.

@@ -6,8 +6,11 @@ use crate::name::{DigestName, RouteName, WorkflowName};
 use crate::workflow::Domain;
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+/// Causes of open dead letters that are named.
+pub const LETTERS_MAX: usize = 10;
 
 /// A half-open span of arrival time: `start_at` is inside, `end_at` is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,14 +67,17 @@ pub struct DigestInput {
     pub public_url: String,
     /// What arrived, counted; each event of the window is in exactly one cell.
     pub cells: Vec<Cell>,
-    /// Open dead letters at the end of the window, one entry a workflow and fingerprint, oldest first. At most about
-    /// 500 entries are needed; counts of what is left out are in `letter_flow`.
+    /// Open dead letters at the end of the window of the workflows that it has [news](Self::news) of, one entry a workflow and
+    /// fingerprint, oldest first. Those of others may be left out: they are only counted.
     pub open_letters: Vec<LetterGroup>,
+    /// Open dead letters that `open_letters` leaves out.
+    pub older_letters: OlderLetters,
     /// Dead letters that came and went; whole, whatever `open_letters` leaves out.
     pub letter_flow: LetterFlow,
     /// Workflows of the newest dead letters, newest first, at most 20; of letters that arrived before the window's end.
     pub last_letters: Vec<WorkflowName>,
-    /// What is known about causes: all that are in `cells` as failures or in `open_letters`.
+    /// What is known about causes: all that are in `cells` as failures, and of `open_letters` those that are named: the oldest
+    /// [`LETTERS_MAX`], and what is the only cause of its workflow.
     pub fingerprints: BTreeMap<Fingerprint, FingerprintInfo>,
     /// Failures by downstream and workflow; the weekly digest alone needs it.
     pub downstreams: Vec<DownstreamCount>,
@@ -89,6 +95,26 @@ pub struct DigestInput {
     pub workflows: BTreeMap<WorkflowName, WorkflowInfo>,
     /// Events of the window that arrived an hour or more after they happened.
     pub late_count: u64,
+}
+
+impl DigestInput {
+    /// Workflows that the window has news of: an event that no silence hid, a dead letter, an incident or a firing symptom.
+    pub fn news(&self) -> BTreeSet<&WorkflowName> {
+        let heard = self.cells.iter().filter(|c| !c.is_silenced()).map(|c| &c.workflow);
+        let fresh = self.open_letters.iter().filter(|g| g.new_count > 0).map(|g| &g.workflow);
+        let paged = self.pages.iter().flat_map(|p| &p.workflows);
+        let firing = self.urgent.iter().map(|s| &s.workflow);
+        heard.chain(fresh).chain(paged).chain(firing).collect()
+    }
+}
+
+/// Open dead letters that are counted and not named, because nothing is new of their workflows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OlderLetters {
+    /// How many.
+    pub count: u64,
+    /// Their causes.
+    pub causes_count: u64,
 }
 
 /// Why a digest comes after its slot.

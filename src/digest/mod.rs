@@ -17,10 +17,11 @@ mod table;
 mod tally;
 mod view;
 
-pub use compose::compose;
+pub use compose::{compose, has_patterns};
 pub use input::{
-    Cell, DigestInput, DownstreamCount, Fate, FingerprintInfo, Late, LetterCount, LetterFlow, LetterGroup, LetterStep,
-    PageRecord, PageState, SilenceLine, SymptomLine, Totals, UnreadableLine, Window, WorkflowInfo,
+    Cell, DigestInput, DownstreamCount, Fate, FingerprintInfo, LETTERS_MAX, Late, LetterCount, LetterFlow, LetterGroup,
+    LetterStep, OlderLetters, PageRecord, PageState, SilenceLine, SymptomLine, Totals, UnreadableLine, Window,
+    WorkflowInfo,
 };
 pub use sample::digest_samples;
 pub use view::{DigestCounts, DigestView};

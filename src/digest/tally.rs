@@ -76,7 +76,7 @@ impl<'a> Tally<'a> {
         Self {
             input,
             totals: Totals::measure(&input.cells, &input.letter_flow, pages.count() as u64),
-            current: list_current(input),
+            current: input.news(),
             workflows: tally_workflows(input),
             causes: tally_causes(input),
         }
@@ -179,14 +179,6 @@ impl<'a> Tally<'a> {
         }
         counts
     }
-}
-
-fn list_current(input: &DigestInput) -> BTreeSet<&WorkflowName> {
-    let heard = input.cells.iter().filter(|c| !c.is_silenced()).map(|c| &c.workflow);
-    let fresh = input.open_letters.iter().filter(|g| g.new_count > 0).map(|g| &g.workflow);
-    let paged = input.pages.iter().flat_map(|p| &p.workflows);
-    let firing = input.urgent.iter().map(|s| &s.workflow);
-    heard.chain(fresh).chain(paged).chain(firing).collect()
 }
 
 fn tally_workflows(input: &DigestInput) -> BTreeMap<&WorkflowName, WorkflowTally> {

@@ -1,22 +1,27 @@
-//! Reads from the store what a digest is composed from. Nothing is decided or written here.
+//! What a digest is composed from, picked from the snapshot of its window for one receiver. Nothing is decided or written here.
 
-use super::target::{Target, mailbox};
-use super::urgent::urgent;
+use super::folded::{Folded, OpenCount};
+use super::snapshot::{Flow, Snapshot, WindowSnapshot};
+use super::target::Target;
+use super::urgent::{reads, urgent};
 use crate::config::Config;
 use crate::digest::plan::Window;
 use crate::digest::{
-    DigestInput, Fate, Late, LetterFlow, PageRecord, PageState, SilenceLine, SymptomLine, Totals, WorkflowInfo,
+    Cell, DigestInput, DownstreamCount, Fate, LETTERS_MAX, Late, LetterFlow, LetterGroup, LetterStep, OlderLetters,
+    PageRecord, PageState, SilenceLine, Totals, WorkflowInfo, has_patterns,
 };
 use crate::event::{Class, Fingerprint};
-use crate::incident::{Incident, IncidentState};
+use crate::incident::{Hit, Incident, IncidentState};
 use crate::live::Live;
 use crate::name::{RouteName, WorkflowName};
 use crate::route::Route;
-use crate::store::digest_input::{self as read, Counted, Scope};
-use crate::store::{Store, StoreError, letters, silences};
+use crate::store::catalogue::{Catalogue, Cause, Pair};
+use crate::store::digest_input::{self as read, Count, LetterChanges, OpenIncident};
+use crate::store::{StoreError, silences};
 use crate::symptom::ToldSymptom;
 use chrono::{DateTime, Utc};
-use std::collections::{BTreeMap, BTreeSet};
+use sqlx::SqliteConnection;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// What `compose` is told beside the store.
@@ -34,98 +39,278 @@ pub struct Occasion {
     pub firing: Arc<Vec<ToldSymptom>>,
 }
 
-/// Reads what the digest of `target` is composed from.
+/// Last letters of a workflow that patterns look at.
+const LAST_LETTERS_MAX: usize = 20;
+
+/// Picks what the digest of `target` is composed from.
 ///
 /// # Errors
-/// When the store can't be read.
+/// When the store can't be read, or the snapshot does not hold the window.
 pub async fn read_input(
-    store: &Store,
+    conn: &mut SqliteConnection,
+    catalogue: &mut Catalogue,
+    snapshot: &Snapshot,
     live: &Live,
     target: &Target,
     occasion: &Occasion,
 ) -> Result<DigestInput, StoreError> {
-    let pool = store.reader();
-    let last_heard = read::last_heard(pool).await?;
-    let scope = scope(live, target, occasion.window.start_at, occasion.window.end_at, last_heard.keys());
-    let counted = read::counted(pool, &scope).await?;
-    let open = read::open_letters(pool, &scope).await?;
-    let flow = read::letter_flow(pool, &scope, &open).await?;
-    let causes: BTreeSet<Fingerprint> = counted
-        .cells
-        .iter()
-        .filter(|c| c.is_failure())
-        .map(|c| c.fingerprint.clone())
-        .chain(open.iter().map(|g| g.fingerprint.clone()))
-        .collect();
-    let mut pages = Vec::new();
-    for incident in read::incidents(pool, &scope).await? {
-        let mut tx = pool.acquire().await?;
-        let open_letters = letters::open_of_incident(&mut tx, incident.id.0).await?;
-        pages.push(page_record(live, &incident, open_letters, occasion.window.end_at));
-    }
-    let silences = silence_lines(store, live, &counted).await?;
-    let unreadable = if target.owner.is_none() { read::unreadable(pool, &scope).await? } else { Vec::new() };
+    let Some(of_window) = snapshot.windows.get(&occasion.window) else {
+        return Err(StoreError::Corrupt { what: "window", why: "it was not read".to_owned() });
+    };
+    let reads = |workflow: &WorkflowName| reads(live, target, workflow, occasion.window);
+    let scope = Scope::new(catalogue, snapshot, target, &reads);
+    let counted = scope.count(&of_window.counts)?;
+    let folded = scope.fold_letters(of_window)?;
+    let flow = scope.flow(&of_window.letters, folded.by_workflow())?;
+    let pages = scope.pages(live, of_window);
     let urgent = urgent(live, target, occasion.window, &occasion.firing, &counted.cells);
     let settings = live.config.digests.get(&target.digest);
-    Ok(DigestInput {
+    let mut input = DigestInput {
         digest: target.digest.clone(),
         receiver: target.key(),
         routes: routes(&live.config, target),
         window: occasion.window,
-        previous: previous(store, &scope, flow.open_at_start).await?,
+        previous: scope.previous(of_window, flow.open_at_start)?,
         due_at: occasion.due_at,
         late: occasion.late.clone(),
         incomplete: occasion.incomplete.clone(),
         zone: settings.map_or(chrono_tz::Tz::UTC, |d| d.timezone),
         number: 0,
         public_url: live.config.http.public_url.clone(),
-        workflows: workflow_infos(live, &counted, &open, &pages, &urgent, &last_heard),
-        last_letters: read::last_letters(pool, &scope).await?,
-        fingerprints: read::fingerprints(pool, &scope, &causes, &counted.first_at).await?,
+        workflows: BTreeMap::new(),
+        last_letters: Vec::new(),
+        fingerprints: BTreeMap::new(),
         late_count: counted.late_count,
         downstreams: counted.downstreams,
         cells: counted.cells,
-        open_letters: open,
+        open_letters: Vec::new(),
+        older_letters: OlderLetters::default(),
         letter_flow: flow,
         pages,
         urgent,
-        unreadable,
-        silences,
+        unreadable: if target.owner.is_none() { of_window.unreadable.clone() } else { Vec::new() },
+        silences: Vec::new(),
         service: Vec::new(),
-    })
-}
-
-fn scope<'a>(
-    live: &Live,
-    target: &Target,
-    start_at: DateTime<Utc>,
-    end_at: DateTime<Utc>,
-    known: impl Iterator<Item = &'a WorkflowName>,
-) -> Scope {
-    let workflows = target.owner.as_ref().map(|owner| {
-        let wanted = mailbox(owner);
-        let owned = |w: &&WorkflowName| {
-            let found = live.config.workflows.find(w);
-            found.and_then(|w| w.owner.as_deref()).is_some_and(|o| mailbox(o) == wanted)
-        };
-        known.filter(owned).cloned().collect()
-    });
-    Scope { digest: target.digest.to_string(), receiver: target.receiver.to_string(), start_at, end_at, workflows }
-}
-
-/// The window of the same length before, when Matins ran in it. `open_at_end` is how many dead letters were open between the two.
-async fn previous(store: &Store, scope: &Scope, open_at_end: u64) -> Result<Option<Totals>, StoreError> {
-    let pool = store.reader();
-    let start_at = scope.start_at - (scope.end_at - scope.start_at);
-    if read::first_minute(pool).await?.is_none_or(|first| first >= scope.start_at) {
-        return Ok(None);
+    };
+    folded.tell(&mut input);
+    input.workflows = workflow_infos(live, &input, &snapshot.last_heard);
+    if has_patterns(&target.digest) {
+        let last = read::last_letters(conn, target.digest.as_str(), target.receiver.as_str(), occasion.window.end_at);
+        let last = last.await?.into_iter().filter(|w| scope.covers(w));
+        input.last_letters = last.take(LAST_LETTERS_MAX).collect();
     }
-    let before = Scope { start_at, end_at: scope.start_at, ..scope.clone() };
-    let counted = read::counted(pool, &before).await?;
-    let flow = LetterFlow { open_at_end, ..read::letter_flow(pool, &before, &[]).await? };
-    let incidents = read::incidents(pool, &before).await?;
-    let opened = incidents.iter().filter(|i| i.opened_at >= start_at).count();
-    Ok(Some(Totals::measure(&counted.cells, &flow, opened as u64)))
+    input.silences = silence_lines(conn, live, &input.cells).await?;
+    let mut infos = catalogue.infos(conn, &named(&input)).await?;
+    for (fingerprint, info) in &mut infos {
+        info.first_in_window_at = counted.first_at.get(fingerprint).copied();
+        info.resolved_at = of_window.regressed.get(fingerprint).copied();
+    }
+    input.fingerprints = infos;
+    Ok(input)
+}
+
+/// Causes that the digest may say something of.
+fn named(input: &DigestInput) -> BTreeSet<&Fingerprint> {
+    let failed = input.cells.iter().filter(|c| c.is_failure()).map(|c| &c.fingerprint);
+    let mut groups: Vec<&LetterGroup> = input.open_letters.iter().collect();
+    groups.sort_by_key(|g| (g.oldest_at, &g.workflow, &g.fingerprint));
+    let open_of = |w: &WorkflowName| input.letter_flow.by_workflow.get(w).map_or(0, |c| c.open_count);
+    let is_sole = |g: &&LetterGroup| g.count == open_of(&g.workflow);
+    let sole = input.open_letters.iter().filter(is_sole).map(|g| &g.fingerprint);
+    failed.chain(sole).chain(groups.into_iter().take(LETTERS_MAX).map(|g| &g.fingerprint)).collect()
+}
+
+/// The part of a snapshot that one digest and receiver is told.
+struct Scope<'a> {
+    catalogue: &'a Catalogue,
+    decisions: Option<&'a HashSet<i64>>,
+    /// Only these workflows; none means all. An owner's own digest covers the owner's workflows.
+    workflows: Option<BTreeSet<WorkflowName>>,
+    /// Whether the reader is told of a workflow itself.
+    reads: &'a (dyn Fn(&WorkflowName) -> bool + Sync),
+}
+
+/// Counters, what is known of their causes, and failures by downstream.
+#[derive(Default)]
+struct Counted {
+    /// One cell per bucket, cause and fate.
+    cells: Vec<Cell>,
+    downstreams: Vec<DownstreamCount>,
+    /// Events that arrived an hour or more after they happened.
+    late_count: u64,
+    /// First arrival in the window.
+    first_at: HashMap<Fingerprint, DateTime<Utc>>,
+}
+
+impl<'a> Scope<'a> {
+    fn new(
+        catalogue: &'a Catalogue,
+        snapshot: &'a Snapshot,
+        target: &Target,
+        reads: &'a (dyn Fn(&WorkflowName) -> bool + Sync),
+    ) -> Self {
+        Self {
+            catalogue,
+            decisions: catalogue.decisions_for(target.digest.as_str(), target.receiver.as_str()),
+            workflows: target.owner.as_ref().map(|owner| snapshot.owned_by(owner)),
+            reads,
+        }
+    }
+
+    fn covers(&self, workflow: &WorkflowName) -> bool {
+        self.workflows.as_ref().is_none_or(|only| only.contains(workflow))
+    }
+
+    /// The cause of what this digest is to tell; none when it is not.
+    fn told(&self, pair: Pair) -> Result<Option<&'a Cause>, StoreError> {
+        if !self.decisions.is_some_and(|decisions| decisions.contains(&pair.1)) {
+            return Ok(None);
+        }
+        let cause = self.catalogue.cause(pair.0)?;
+        Ok(Some(&**cause).filter(|c| self.covers(&c.workflow)))
+    }
+
+    fn cells(&self, counts: &[Count]) -> Result<Vec<(Count, &'a Cause, &'a Fate)>, StoreError> {
+        let mut sums: BTreeMap<(DateTime<Utc>, i64, &Fate), (Count, &Cause)> = BTreeMap::new();
+        for count in counts {
+            let Some(cause) = self.told(count.pair)? else { continue };
+            let key = (count.at, count.pair.0, self.catalogue.fate(count.pair.1)?);
+            match sums.get_mut(&key) {
+                Some((sum, _)) => sum.add(count),
+                None => {
+                    sums.insert(key, (*count, cause));
+                }
+            }
+        }
+        Ok(sums.into_iter().map(|((_, _, fate), (count, cause))| (count, cause, fate)).collect())
+    }
+
+    fn count(&self, counts: &[Count]) -> Result<Counted, StoreError> {
+        let mut counted = Counted::default();
+        let mut downstreams: BTreeMap<(&str, &WorkflowName), (u64, u64)> = BTreeMap::new();
+        for (count, cause, fate) in self.cells(counts)? {
+            let cell = cell(&count, cause, fate);
+            counted.late_count += count.late;
+            match counted.first_at.get_mut(&cell.fingerprint) {
+                Some(first) => *first = count.first_at.min(*first),
+                None => {
+                    counted.first_at.insert(cell.fingerprint.clone(), count.first_at);
+                }
+            }
+            if let Some(downstream) = cause.downstream.as_deref().filter(|_| cell.is_failure()) {
+                let sums = downstreams.entry((downstream, &cause.workflow)).or_default();
+                sums.0 += cell.count;
+                sums.1 += if cell.is_final_failure() { cell.count } else { 0 };
+            }
+            counted.cells.push(cell);
+        }
+        let downstream = |((name, workflow), (failures_count, final_count)): ((&str, &WorkflowName), (u64, u64))| {
+            DownstreamCount { downstream: name.to_owned(), workflow: workflow.clone(), failures_count, final_count }
+        };
+        counted.downstreams = downstreams.into_iter().map(downstream).collect();
+        Ok(counted)
+    }
+
+    /// Dead letters that are open at the end of the window, by cause.
+    fn fold_letters(&self, window: &'a WindowSnapshot) -> Result<Folded<'a>, StoreError> {
+        let mut folded = Folded::default();
+        for (pair, open) in self.catalogue.letters() {
+            let Some(cause) = self.told(*pair)? else { continue };
+            let later = window.shift.later.get(pair).copied().unwrap_or(0);
+            let fresh = window.shift.fresh.get(pair).copied().unwrap_or(0);
+            if let Some(count) = open.count.checked_sub(later).filter(|n| *n > 0) {
+                folded.add(cause, count, fresh, &open.oldest);
+            }
+        }
+        for (pair, letter) in &window.shift.gone {
+            if let Some(cause) = self.told(*pair)? {
+                folded.add(cause, 1, u64::from(letter.at >= window.window.start_at), letter);
+            }
+        }
+        Ok(folded)
+    }
+
+    /// Dead letters that came and went; `open` are those open at the end, by workflow.
+    fn flow(&self, changes: &Flow, open: BTreeMap<WorkflowName, OpenCount>) -> Result<LetterFlow, StoreError> {
+        let mut flow = LetterFlow::default();
+        for (workflow, open) in open {
+            let count = flow.by_workflow.entry(workflow).or_default();
+            count.open_count = open.count;
+            count.oldest_at = open.oldest_at;
+            flow.open_at_end += open.count;
+        }
+        let mut steps: BTreeMap<DateTime<Utc>, (u64, u64)> = BTreeMap::new();
+        for (change, cause) in self.changes(&changes.opened)? {
+            flow.opened_count += change.count;
+            flow.by_workflow.entry(cause.workflow.clone()).or_default().opened_count += change.count;
+            steps.entry(change.at).or_default().0 += change.count;
+        }
+        for (change, cause) in self.changes(&changes.resolved)? {
+            flow.resolved_count += change.count;
+            flow.redriven_count += change.redriven_count;
+            flow.by_workflow.entry(cause.workflow.clone()).or_default().resolved_count += change.count;
+            steps.entry(change.at).or_default().1 += change.count;
+        }
+        flow.open_at_start = (flow.open_at_end + flow.resolved_count).saturating_sub(flow.opened_count);
+        flow.steps = steps
+            .into_iter()
+            .map(|(at, (opened_count, resolved_count))| LetterStep { at, opened_count, resolved_count })
+            .collect();
+        Ok(flow)
+    }
+
+    fn changes<'c>(&self, changes: &'c [LetterChanges]) -> Result<Vec<(&'c LetterChanges, &'a Cause)>, StoreError> {
+        let told = |change: &'c LetterChanges| Ok(self.told(change.pair)?.map(|cause| (change, cause)));
+        changes.iter().filter_map(|change| told(change).transpose()).collect()
+    }
+
+    /// The window of the same length before, when Matins ran in it. `open_at_end` is how many dead letters were open between the two.
+    fn previous(&self, window: &WindowSnapshot, open_at_end: u64) -> Result<Option<Totals>, StoreError> {
+        let Some(before) = &window.previous else { return Ok(None) };
+        let cells: Vec<Cell> =
+            self.cells(&before.counts)?.iter().map(|(count, c, fate)| cell(count, c, fate)).collect();
+        let flow = LetterFlow { open_at_end, ..self.flow(&before.letters, BTreeMap::new())? };
+        let (start_at, end_at) = (before.window.start_at, before.window.end_at);
+        let opened = self.incidents(window).map(|i| i.incident.opened_at).filter(|at| start_at <= *at && *at < end_at);
+        Ok(Some(Totals::measure(&cells, &flow, opened.count() as u64)))
+    }
+
+    fn incidents<'w>(&self, window: &'w WindowSnapshot) -> impl Iterator<Item = &'w OpenIncident> {
+        let told = |i: &&OpenIncident| {
+            let is_for_us = i.decisions.iter().any(|d| self.decisions.is_some_and(|decisions| decisions.contains(d)));
+            // One that a symptom opened may have no event that was decided about.
+            let is_told = |h: &Hit| self.covers(&h.workflow) && (is_for_us || (self.reads)(&h.workflow));
+            (is_for_us || i.incident.sample.is_none()) && i.incident.hits.iter().any(is_told)
+        };
+        window.incidents.iter().filter(told)
+    }
+
+    fn pages(&self, live: &Live, snapshot: &WindowSnapshot) -> Vec<PageRecord> {
+        let window = snapshot.window;
+        let was_open = |i: &&OpenIncident| i.incident.resolved_at.is_none_or(|at| at >= window.start_at);
+        let record = |i: &OpenIncident| page_record(live, &i.incident, i.open_letters, window.end_at);
+        self.incidents(snapshot).filter(was_open).map(record).collect()
+    }
+}
+
+fn cell(count: &Count, cause: &Cause, fate: &Fate) -> Cell {
+    Cell {
+        at: count.at,
+        workflow: cause.workflow.clone(),
+        event_type: cause.event_type,
+        class: cause.class,
+        disposition: cause.disposition,
+        fingerprint: cause.fingerprint.clone(),
+        fate: fate.clone(),
+        count: count.events,
+        ok_count: count.ok,
+        failed_count: count.failed,
+        strategy: cause.strategy.clone(),
+        took_count: count.took,
+        took_ms_sum: count.took_ms,
+        attempts_count: 0,
+        attempts_sum: 0,
+    }
 }
 
 fn page_record(live: &Live, incident: &Incident, open_letters: u64, end_at: DateTime<Utc>) -> PageRecord {
@@ -150,9 +335,12 @@ fn page_record(live: &Live, incident: &Incident, open_letters: u64, end_at: Date
     }
 }
 
-async fn silence_lines(store: &Store, live: &Live, counted: &Counted) -> Result<Vec<SilenceLine>, StoreError> {
-    let ids: BTreeSet<&str> = counted
-        .cells
+async fn silence_lines(
+    conn: &mut SqliteConnection,
+    live: &Live,
+    cells: &[Cell],
+) -> Result<Vec<SilenceLine>, StoreError> {
+    let ids: BTreeSet<&str> = cells
         .iter()
         .filter_map(|c| match &c.fate {
             Fate::Silenced(id) => Some(id.as_str()),
@@ -164,7 +352,7 @@ async fn silence_lines(store: &Store, live: &Live, counted: &Counted) -> Result<
         let known = live.policy.silences.iter().find(|s| s.id == id).cloned();
         let silence = match known {
             Some(silence) => Some(silence),
-            None => silences::find(store.reader(), id).await?,
+            None => silences::find(&mut *conn, id).await?,
         };
         if let Some(s) = silence {
             lines.push(SilenceLine { id: s.id, reason: s.reason, by: s.by, until: s.until });
@@ -180,19 +368,17 @@ fn routes(config: &Config, target: &Target) -> Vec<RouteName> {
 
 fn workflow_infos(
     live: &Live,
-    counted: &Counted,
-    open: &[crate::digest::LetterGroup],
-    pages: &[PageRecord],
-    urgent: &[SymptomLine],
+    input: &DigestInput,
     last_heard: &BTreeMap<WorkflowName, DateTime<Utc>>,
 ) -> BTreeMap<WorkflowName, WorkflowInfo> {
-    let names: BTreeSet<&WorkflowName> = counted
+    let open = input.letter_flow.by_workflow.iter().filter(|(_, c)| c.open_count > 0).map(|(name, _)| name);
+    let names: BTreeSet<&WorkflowName> = input
         .cells
         .iter()
         .map(|c| &c.workflow)
-        .chain(open.iter().map(|g| &g.workflow))
-        .chain(pages.iter().flat_map(|p| &p.workflows))
-        .chain(urgent.iter().map(|s| &s.workflow))
+        .chain(open)
+        .chain(input.pages.iter().flat_map(|p| &p.workflows))
+        .chain(input.urgent.iter().map(|s| &s.workflow))
         .collect();
     let info = |name: &WorkflowName| {
         let known = live.config.workflows.find(name);

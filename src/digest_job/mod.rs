@@ -1,132 +1,248 @@
-//! Making digests: whom they go to, what they are read from, and writing a composed one with its message in one transaction.
+//! Making digests: whom they go to, what they are read from, and writing composed ones with their messages in one transaction.
 //! What is due is decided by `digest::plan`, what is said by `digest::compose`.
 
+mod folded;
 mod input;
 mod preview;
+mod snapshot;
 mod target;
 mod urgent;
 
-pub use input::{Occasion, read_input};
-pub use preview::{PreviewError, preview};
+pub use input::Occasion;
+pub use preview::{PreviewError, preview, read_one};
 pub use target::{Target, receiver_key, targets};
 
 use crate::deliver::Channel;
-use crate::digest::{DigestInput, DigestView, compose};
+use crate::digest::plan::Window;
+use crate::digest::{DigestCounts, DigestInput, DigestView, compose};
 use crate::live::Live;
 use crate::outbox::{EntryId, MessageKind, NewEntry, queue};
 use crate::render::{Content, MailFrame};
+use crate::store::catalogue::Catalogue;
 use crate::store::ledger::{self, DigestRow};
 use crate::store::{Store, StoreError};
 use chrono::{DateTime, Utc};
+use input::read_input;
+use serde_json::Value;
+use snapshot::Snapshot;
+use std::sync::Arc;
+
+/// Digests that are composed and written at once: intake waits for the one writer meanwhile.
+const AT_ONCE: usize = 16;
 
 /// What became of a window that was due.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowOutcome {
     /// Composed, and its message enqueued.
     Enqueued,
-    /// Nothing happened in it, and config asks to skip such digests.
+    /// Nothing happened in it, and config asks to skip such digests. The ledger has a row that says so.
     SkippedEmpty,
     /// Somebody else has taken it.
     NotOurs,
 }
 
-/// Composes a window and enqueues its message, with the move of the cover in one transaction: a window is told once.
+/// A window that was due, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Telling {
+    /// Whom it is for.
+    pub target: Target,
+    /// What it covers.
+    pub window: Window,
+    /// What became of it.
+    pub outcome: WindowOutcome,
+}
+
+/// A digest on its way from the snapshot to the ledger.
+struct Draft {
+    target: Target,
+    occasion: Occasion,
+    input: DigestInput,
+}
+
+/// Composes windows and enqueues their messages, each with the move of its cover in one transaction: a window is told once. One that
+/// can't be told holds up no other.
 ///
 /// # Errors
-/// When the store refuses.
+/// When the snapshot of the windows can't be read.
 pub async fn tell(
     store: &Store,
-    live: &Live,
-    target: &Target,
-    occasion: Occasion,
+    live: &Arc<Live>,
+    catalogue: &mut Catalogue,
+    due: Vec<(Target, Occasion)>,
     now: DateTime<Utc>,
-) -> Result<WindowOutcome, StoreError> {
-    let mut input = read_input(store, live, target, &occasion).await?;
-    let Some(receiver) = live.config.receivers.get(&target.receiver) else { return Ok(WindowOutcome::NotOurs) };
-    let send_empty = live.config.digests.get(&target.digest).is_some_and(|d| d.send_empty);
-    let (digest, key, window) = (target.digest.as_str(), target.key(), occasion.window);
-    let news = urgent::is_news(input.urgent.len(), window, &occasion.firing);
-    if !send_empty && !news && is_quiet(&input) {
-        let mut tx = store.begin().await?;
-        let ours = ledger::advance_cover(&mut tx, digest, &key, window.start_at, window.end_at).await?;
-        tx.commit().await?;
-        return Ok(if ours { WindowOutcome::SkippedEmpty } else { WindowOutcome::NotOurs });
+) -> Result<Vec<Result<Telling, StoreError>>, StoreError> {
+    let windows = due.iter().map(|(_, occasion)| occasion.window).collect();
+    let mut conn = store.reader().acquire().await?;
+    let snapshot = Snapshot::read(&mut conn, catalogue, &live.config, &windows).await?;
+    drop(conn);
+    let mut told = Vec::with_capacity(due.len());
+    let mut due = due.into_iter().peekable();
+    while due.peek().is_some() {
+        let mut drafts = Vec::new();
+        // A store in memory has one connection: it is given back before the writer asks for it.
+        let mut conn = store.reader().acquire().await?;
+        for (target, occasion) in due.by_ref().take(AT_ONCE) {
+            match read_input(&mut conn, catalogue, &snapshot, live, &target, &occasion).await {
+                Ok(input) => drafts.push(Draft { target, occasion, input }),
+                Err(error) => told.push(Err(error)),
+            }
+        }
+        drop(conn);
+        match tell_some(store, live, drafts, now).await {
+            Ok(some) => told.extend(some.into_iter().map(Ok)),
+            Err(error) => told.push(Err(error)),
+        }
     }
-    // Composing and drawing take longer than intake should wait for the one writer, so the number is taken first.
-    let mut tx = store.begin().await?;
-    input.number = queue::next_numbers(&mut tx, 1).await?;
-    tx.commit().await?;
-    let view = compose(&input);
-    let content = render(live, target, &view, input.number, receiver.kind.channel());
-    let row = ledger_row(&input, &view, &occasion, now)?;
-    let mut tx = store.begin().await?;
-    if !ledger::advance_cover(&mut tx, digest, &key, window.start_at, window.end_at).await? {
-        return Ok(WindowOutcome::NotOurs);
-    }
-    let id = ledger::insert(&mut tx, &row).await?;
-    let entry = NewEntry {
-        number: input.number,
-        kind: MessageKind::Digest,
-        receiver: receiver.name.clone(),
-        address: target.owner.clone(),
-        workflow: None,
-        incident_id: None,
-        digest_id: Some(id),
-        template: format!("digest-{}", target.digest),
-        content,
-        view: json(&view)?,
-        fallback_of: None,
-        due_at: now,
-        created_at: now,
-    };
-    queue::enqueue(&mut tx, &entry).await?;
-    tx.commit().await?;
-    Ok(WindowOutcome::Enqueued)
+    Ok(told)
 }
 
-/// Whether nothing arrived, readable or not. What stays open from earlier windows was told in them.
-fn is_quiet(input: &DigestInput) -> bool {
-    input.cells.is_empty() && input.unreadable.is_empty() && input.incomplete.is_none()
+async fn tell_some(
+    store: &Store,
+    live: &Arc<Live>,
+    drafts: Vec<Draft>,
+    now: DateTime<Utc>,
+) -> Result<Vec<Telling>, StoreError> {
+    let composed_count = drafts.iter().filter(|draft| !draft.is_skipped(live)).count();
+    let mut number = first_number(store, composed_count).await?;
+    let mut on_their_way = Vec::with_capacity(drafts.len());
+    for mut draft in drafts {
+        if !draft.is_skipped(live) {
+            draft.input.number = number;
+            number += 1;
+        }
+        let live = live.clone();
+        // Composing and drawing take long: not on a thread that intake needs.
+        on_their_way.push(tokio::task::spawn_blocking(move || draft.make(&live, now)));
+    }
+    let mut made = Vec::with_capacity(on_their_way.len());
+    for draft in on_their_way {
+        made.push(draft.await.map_err(|e| StoreError::Corrupt { what: "digest", why: e.to_string() })??);
+    }
+    write(store, made).await
 }
 
-fn json<T: serde::Serialize>(value: &T) -> Result<serde_json::Value, StoreError> {
+/// Composing takes longer than intake should wait for the one writer, so numbers are taken first.
+async fn first_number(store: &Store, count: usize) -> Result<i64, StoreError> {
+    if count == 0 {
+        return Ok(0);
+    }
+    let mut tx = store.begin().await?;
+    let number = queue::next_numbers(&mut tx, i64::try_from(count).unwrap_or(i64::MAX)).await?;
+    tx.commit().await?;
+    Ok(number)
+}
+
+/// A digest as it is to be written.
+struct Made {
+    target: Target,
+    window: Window,
+    row: DigestRow,
+    /// None when it is skipped.
+    entry: Option<NewEntry>,
+}
+
+impl Draft {
+    /// Whether nothing arrived, readable or not, no symptom began, and config asks to skip such digests. What stays open from earlier windows was told
+    /// in them.
+    fn is_skipped(&self, live: &Live) -> bool {
+        let send_empty = live.config.digests.get(&self.target.digest).is_some_and(|d| d.send_empty);
+        let input = &self.input;
+        let news = urgent::is_news(input.urgent.len(), self.occasion.window, &self.occasion.firing);
+        !send_empty && !news && input.cells.is_empty() && input.unreadable.is_empty() && input.incomplete.is_none()
+    }
+
+    fn make(self, live: &Live, now: DateTime<Utc>) -> Result<Made, StoreError> {
+        if self.is_skipped(live) {
+            let row = self.row("skipped", &DigestCounts::default(), &Value::Null, now)?;
+            return Ok(Made { window: self.occasion.window, row, entry: None, target: self.target });
+        }
+        let composed = compose(&self.input);
+        let view = json(&composed)?;
+        let receiver = live.config.receivers.get(&self.target.receiver);
+        let channel = receiver.map_or(Channel::Text, |r| r.kind.channel());
+        let content = render(live, &self.target, &composed, &view, self.input.number, channel);
+        let row = self.row("enqueued", composed.counts(), &view, now)?;
+        let entry = NewEntry {
+            number: self.input.number,
+            kind: MessageKind::Digest,
+            receiver: self.target.receiver.clone(),
+            address: self.target.owner.clone(),
+            workflow: None,
+            incident_id: None,
+            digest_id: None,
+            template: format!("digest-{}", self.target.digest),
+            content,
+            view,
+            fallback_of: None,
+            due_at: now,
+            created_at: now,
+        };
+        Ok(Made { window: self.occasion.window, row, entry: Some(entry), target: self.target })
+    }
+
+    fn row(
+        &self,
+        state: &str,
+        counts: &DigestCounts,
+        view: &Value,
+        now: DateTime<Utc>,
+    ) -> Result<DigestRow, StoreError> {
+        let (input, occasion) = (&self.input, &self.occasion);
+        Ok(DigestRow {
+            id: 0,
+            digest: input.digest.to_string(),
+            receiver: input.receiver.clone(),
+            window_start: input.window.start_at,
+            window_end: input.window.end_at,
+            due_at: occasion.due_at,
+            composed_at: now,
+            state: state.to_owned(),
+            late: occasion.late.is_some(),
+            incomplete: occasion.incomplete.clone(),
+            number: (!view.is_null()).then_some(input.number),
+            counts: json(counts)?.to_string(),
+            view: view.to_string(),
+        })
+    }
+}
+
+async fn write(store: &Store, made: Vec<Made>) -> Result<Vec<Telling>, StoreError> {
+    let mut tellings = Vec::with_capacity(made.len());
+    let mut tx = store.begin().await?;
+    for Made { target, window, row, entry } in made {
+        let (digest, key) = (target.digest.as_str(), target.key());
+        let outcome = if !ledger::advance_cover(&mut tx, digest, &key, window.start_at, window.end_at).await? {
+            WindowOutcome::NotOurs
+        } else {
+            let id = ledger::insert(&mut tx, &row).await?;
+            match entry {
+                Some(entry) => {
+                    queue::enqueue(&mut tx, &NewEntry { digest_id: Some(id), ..entry }).await?;
+                    WindowOutcome::Enqueued
+                }
+                None => WindowOutcome::SkippedEmpty,
+            }
+        };
+        tellings.push(Telling { target, window, outcome });
+    }
+    tx.commit().await?;
+    Ok(tellings)
+}
+
+fn json<T: serde::Serialize>(value: &T) -> Result<Value, StoreError> {
     serde_json::to_value(value).map_err(|e| StoreError::Corrupt { what: "digest", why: e.to_string() })
 }
 
-fn ledger_row(
-    input: &DigestInput,
-    view: &DigestView,
-    occasion: &Occasion,
-    now: DateTime<Utc>,
-) -> Result<DigestRow, StoreError> {
-    Ok(DigestRow {
-        id: 0,
-        digest: input.digest.to_string(),
-        receiver: input.receiver.clone(),
-        window_start: input.window.start_at,
-        window_end: input.window.end_at,
-        due_at: occasion.due_at,
-        composed_at: now,
-        state: "enqueued".to_owned(),
-        late: occasion.late.is_some(),
-        incomplete: occasion.incomplete.clone(),
-        number: Some(input.number),
-        counts: json(view.counts())?.to_string(),
-        view: json(view)?.to_string(),
-    })
-}
-
-fn render(live: &Live, target: &Target, view: &DigestView, number: i64, channel: Channel) -> Content {
+fn render(live: &Live, target: &Target, composed: &DigestView, view: &Value, number: i64, channel: Channel) -> Content {
     let host = live.announcer.mail_host();
     let frame = MailFrame {
         message_id: format!("matins.{number}.digest@{host}"),
         references: Vec::new(),
         list_id: format!("{}.matins.{host}", target.digest),
-        // Drawing takes longer than all the rest, and only a mail shows what was drawn.
-        images: if channel == Channel::Email { view.plot.images() } else { Vec::new() },
+        // Drawing takes longer than all the rest.
+        images: if live.renderer.draws(channel) { composed.plot.images() } else { Vec::new() },
     };
-    let view = serde_json::to_value(view).unwrap_or_default();
-    live.renderer.render(&format!("digest-{}", target.digest), channel, &view, &frame).content
+    live.renderer.render(&format!("digest-{}", target.digest), channel, view, &frame).content
 }
 
 /// Enqueues the message of a told window again, the same to the byte. False when there is no such window.

@@ -2,16 +2,19 @@
 
 use super::input::{Occasion, read_input};
 use super::render;
+use super::snapshot::Snapshot;
 use super::target::{Target, targets};
 use crate::deliver::Channel;
-use crate::digest::compose;
 use crate::digest::plan::Window;
+use crate::digest::{DigestInput, compose};
 use crate::live::Live;
 use crate::outbox::queue;
 use crate::render::Content;
+use crate::store::catalogue::Catalogue;
 use crate::store::{Store, StoreError, ledger};
 use crate::symptom::ToldSymptom;
 use chrono::{DateTime, Utc};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Why there is no preview.
@@ -63,9 +66,28 @@ pub async fn preview(
     };
     let window = preview_window(store, live, target, end, now).await?;
     let occasion = Occasion { window, due_at: window.end_at, late: None, incomplete: None, firing };
-    let mut input = read_input(store, live, target, &occasion).await?;
+    let mut input = read_one(store, live, target, &occasion).await?;
     input.number = queue::peek_number(store.reader()).await?;
-    Ok(render(live, target, &compose(&input), input.number, channel))
+    let composed = compose(&input);
+    let view = super::json(&composed)?;
+    Ok(render(live, target, &composed, &view, input.number, channel))
+}
+
+/// Reads what one digest is composed from.
+///
+/// # Errors
+/// When the store can't be read.
+pub async fn read_one(
+    store: &Store,
+    live: &Live,
+    target: &Target,
+    occasion: &Occasion,
+) -> Result<DigestInput, StoreError> {
+    let mut conn = store.reader().acquire().await?;
+    let mut catalogue = Catalogue::default();
+    let windows = BTreeSet::from([occasion.window]);
+    let snapshot = Snapshot::read(&mut conn, &mut catalogue, &live.config, &windows).await?;
+    read_input(&mut conn, &mut catalogue, &snapshot, live, target, occasion).await
 }
 
 async fn preview_window(

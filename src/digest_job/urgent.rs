@@ -46,7 +46,7 @@ fn is_protected(live: &Live, state: &SymptomState) -> bool {
 }
 
 /// Whether `target` is told of a workflow itself.
-fn reads(live: &Live, target: &Target, workflow: &WorkflowName, window: Window) -> bool {
+pub(super) fn reads(live: &Live, target: &Target, workflow: &WorkflowName, window: Window) -> bool {
     let owner = || live.config.workflows.find(workflow).and_then(|w| w.owner.as_deref()).map(mailbox);
     let is_owner = target.owner.as_deref().is_none_or(|wanted| owner() == Some(mailbox(wanted)));
     let sends = |route: &&crate::route::Route| {

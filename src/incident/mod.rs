@@ -8,10 +8,14 @@
 //!                           └── nothing open, nothing new for resolve_after, or a person ──► resolved
 //! ```
 
+mod symptom;
+mod terms;
+
+pub use symptom::JoinedSymptom;
+pub use terms::{EscalationStep, Terms, key_of};
+
 use crate::event::Event;
-use crate::matcher::{Subject, value_of};
-use crate::name::{ReceiverName, WorkflowName};
-use crate::route::{GroupKey, Route};
+use crate::name::WorkflowName;
 use crate::workflow::Domain;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -51,77 +55,6 @@ impl IncidentState {
     }
 }
 
-/// What the routes asked for when the incident opened. Kept with it, so that a reload changes nothing in flight.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Terms {
-    /// Names of the routes that matched.
-    pub routes: Vec<String>,
-    /// Who is paged.
-    pub page: Vec<ReceiverName>,
-    /// Reminders until acknowledged.
-    pub remind_every: Option<Duration>,
-    /// Quiet time before it resolves by itself.
-    pub resolve_after: Duration,
-    /// Growth messages at most this often.
-    pub growth_every: Duration,
-    /// Who hears when nobody acknowledges, in order of time.
-    pub escalate: Vec<EscalationStep>,
-}
-
-/// One step of an escalation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EscalationStep {
-    /// Time since the incident opened.
-    pub after: Duration,
-    /// Who hears.
-    pub to: Vec<ReceiverName>,
-}
-
-impl Terms {
-    /// The terms of the matching `routes`: pages and escalations add up; the first route that pages gives the times.
-    /// None when no route pages.
-    pub fn of(routes: &[&Route]) -> Option<Self> {
-        let first = routes.iter().find(|r| !r.page.is_empty())?;
-        let mut page = Vec::new();
-        for receiver in routes.iter().flat_map(|r| &r.page) {
-            if !page.contains(receiver) {
-                page.push(receiver.clone());
-            }
-        }
-        let steps = routes.iter().flat_map(|r| &r.escalate);
-        let mut escalate: Vec<EscalationStep> =
-            steps.map(|e| EscalationStep { after: e.after, to: e.to.clone() }).collect();
-        escalate.sort_by_key(|e| e.after);
-        Some(Self {
-            routes: routes.iter().map(|r| r.name.to_string()).collect(),
-            page,
-            remind_every: first.remind_every,
-            resolve_after: first.resolve_after,
-            growth_every: first.growth_every,
-            escalate,
-        })
-    }
-}
-
-/// The key that makes failures one incident, from the `group_by` of the first route that pages.
-pub fn key_of(routes: &[&Route], subject: Subject<'_>) -> Option<String> {
-    let first = routes.iter().find(|r| !r.page.is_empty())?;
-    let values = first.group_by.iter().map(|key| match key {
-        GroupKey::Match(key) => (key.to_string(), value_of(key, subject)),
-        GroupKey::Fingerprint => ("fingerprint".to_owned(), subject.event.map(|e| e.fingerprint.0.as_str())),
-    });
-    let mut parts: Vec<(String, Option<&str>)> = values.collect();
-    if parts.iter().all(|(_, value)| value.is_none()) {
-        // Events that have nothing to be grouped by are not one cause for that.
-        parts.push(("workflow".to_owned(), Some(subject.workflow.as_str())));
-    }
-    let written = parts.iter().map(|(key, value)| match value {
-        Some(value) => format!("{key}={value}"),
-        None => key.clone(),
-    });
-    Some(written.collect::<Vec<_>>().join("\u{1f}"))
-}
-
 /// What was last told, and when.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Told {
@@ -146,21 +79,6 @@ pub struct Hit {
     pub event_count: u64,
     /// Dead letters of it that were opened.
     pub item_count: u64,
-}
-
-/// A symptom that belongs to an incident.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JoinedSymptom {
-    /// Its key, the same for as long as its rule and workflow are.
-    pub key: String,
-    /// Its sentence when it joined or was last told.
-    pub text: String,
-    /// When it began.
-    pub since: DateTime<Utc>,
-    /// When it was over; none while it fires.
-    pub ended_at: Option<DateTime<Utc>>,
-    /// Whether its end is the same as that of the incident's dead letters, which are counted for themselves.
-    pub is_of_letters: bool,
 }
 
 /// An incident.
@@ -288,37 +206,6 @@ impl Incident {
             sample: None,
             symptoms: Vec::new(),
         }
-    }
-
-    /// A symptom joins it, or fires again; nobody is told for that alone.
-    pub fn join(&mut self, symptom: JoinedSymptom) {
-        match self.symptoms.iter_mut().find(|s| s.key == symptom.key) {
-            Some(known) => *known = symptom,
-            None => self.symptoms.push(symptom),
-        }
-    }
-
-    /// A symptom of it is over. False when it is none of its own, or was over.
-    pub fn end_symptom(&mut self, key: &str, now: DateTime<Utc>) -> bool {
-        match self.symptoms.iter_mut().find(|s| s.key == key && s.ended_at.is_none()) {
-            Some(symptom) => {
-                symptom.ended_at = Some(now);
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// Whether a symptom of it fires.
-    pub fn has_symptom(&self) -> bool {
-        self.symptoms.iter().any(|s| s.ended_at.is_none())
-    }
-
-    /// When the newest failure arrived, or the last symptom was over: from then on it is quiet. A symptom of its dead letters is over
-    /// when they are, which is no news.
-    pub fn last_news_at(&self) -> DateTime<Utc> {
-        let ends = self.symptoms.iter().filter(|s| !s.is_of_letters).filter_map(|s| s.ended_at);
-        ends.fold(self.last_failure_at, DateTime::max)
     }
 
     /// The dependency that its first failure names.

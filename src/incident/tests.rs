@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::event::{Class, Detail, Disposition, ErrorInfo, EventId, EventType, Fingerprint, TimeMark};
-use crate::matcher::MatchKey;
+use crate::matcher::{MatchKey, Subject};
+use crate::name::ReceiverName;
+use crate::route::{GroupKey, Route};
 use chrono::TimeDelta;
 use std::collections::BTreeMap;
 

@@ -130,7 +130,8 @@ impl LetterOps {
             Resolves::Row { id, note, by, at } => {
                 let cause = letters::resolve_by_id(tx, id, note.as_deref(), by.as_deref(), at).await?;
                 if let Some(cause) = cause {
-                    self.progressed.insert(letters::note_resolved(tx, cause, at).await?);
+                    letters::note_resolved(tx, &[(cause, at)]).await?;
+                    self.progressed.insert(letters::workflow_of_cause(tx, cause).await?);
                 }
             }
         }
@@ -146,9 +147,10 @@ impl LetterOps {
     ) -> Result<BTreeSet<WorkflowName>, StoreError> {
         self.flush_opening(tx).await?;
         self.flush_resolving(tx).await?;
-        for cause in self.returned {
-            intake::note_regressed(tx, cause, now).await?;
+        if self.returned.is_empty() {
+            return Ok(self.progressed);
         }
+        intake::note_regressed(tx, &self.returned, now).await?;
         Ok(self.progressed)
     }
 
@@ -163,13 +165,15 @@ impl LetterOps {
         }
         // Whether a cause has open letters left is asked below: none may be pending then.
         self.flush_opening(tx).await?;
-        for row in std::mem::take(&mut self.resolving).into_values() {
-            if let Some((_, cause)) = letters::resolve_by_key(tx, &row).await? {
-                self.returned.remove(&cause);
-                letters::note_resolved(tx, cause, row.at).await?;
-            }
+        let rows: Vec<ResolutionRow> = std::mem::take(&mut self.resolving).into_values().collect();
+        let resolved = letters::resolve_by_keys(tx, &rows).await?;
+        if resolved.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        for (cause, _) in &resolved {
+            self.returned.remove(cause);
+        }
+        letters::note_resolved(tx, &resolved).await
     }
 }
 

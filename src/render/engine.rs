@@ -41,6 +41,16 @@ pub struct Rendered {
 #[derive(Debug)]
 pub struct Renderer {
     own: Handlebars<'static>,
+    parts: Parts,
+}
+
+/// Which parts of messages are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parts {
+    /// All that a receiver is sent.
+    All,
+    /// What a person reads of it: the subject of a mail, and plain text. Markup and pictures take longer than all the rest.
+    Words,
 }
 
 /// The built-in templates, and what is wrong with them: nothing, as a test says.
@@ -64,7 +74,7 @@ impl Renderer {
     /// A replacement that can't be used is reported, and the built-in template of that name stays.
     pub fn new(overrides: &[(String, String)]) -> (Self, Vec<TemplateProblem>) {
         let (builtin, mut problems) = (BUILTIN.0.clone(), BUILTIN.1.clone());
-        let mut renderer = Self { own: builtin };
+        let mut renderer = Self { own: builtin, parts: Parts::All };
         for (name, text) in overrides {
             match lint::parse_override(name, text) {
                 Ok(template) => renderer.own.register_template(name, template),
@@ -72,6 +82,24 @@ impl Renderer {
             }
         }
         (renderer, problems)
+    }
+
+    /// The same, for who wants these parts alone.
+    pub fn with_parts(self, parts: Parts) -> Self {
+        Self { parts, ..self }
+    }
+
+    /// Whether messages for `channel` show pictures.
+    pub fn draws(&self, channel: Channel) -> bool {
+        self.parts == Parts::All && channel == Channel::Email
+    }
+
+    /// The channel, or plain text where words are all that is wanted of it.
+    fn channel(&self, channel: Channel) -> Channel {
+        match (self.parts, channel) {
+            (Parts::Words, Channel::Slack | Channel::Json) => Channel::Text,
+            (Parts::All | Parts::Words, channel) => channel,
+        }
     }
 
     /// Writes the message of `template` (a folder: `page`, `digest-daily` …) for `channel`. A digest without a folder of
@@ -83,7 +111,7 @@ impl Renderer {
             problem = problem.take().or(found);
             text
         };
-        let content = match channel {
+        let content = match self.channel(channel) {
             Channel::Json => Content::Json(view.clone()),
             Channel::Text => Content::Text(mail::wrap(&write(Flavour::Text))),
             Channel::Slack => {
@@ -93,7 +121,10 @@ impl Renderer {
             Channel::Email => Content::Email(MailContent {
                 subject: mail::subject(&write(Flavour::Subject)),
                 text: mail::wrap(&write(Flavour::Text)),
-                html: write(Flavour::Html),
+                html: match self.parts {
+                    Parts::All => write(Flavour::Html),
+                    Parts::Words => String::new(),
+                },
                 message_id: frame.message_id.clone(),
                 references: frame.references.clone(),
                 list_id: frame.list_id.clone(),
@@ -147,7 +178,7 @@ fn builtin_folder(folder: &str) -> &str {
 
 fn try_write(registry: &Handlebars<'_>, name: &str, flavour: Flavour, view: &Value) -> Result<String, TemplateProblem> {
     let mut out = Capped(Vec::new());
-    let context = Context::wraps(escape_view(view, flavour)).map_err(|e| TemplateProblem::of_render(name, &e))?;
+    let context = Context::from(escape_view(view, flavour));
     let done: Result<(), RenderError> = registry.render_with_context_to_write(name, &context, &mut out);
     done.map_err(|error| TemplateProblem::of_render(name, &error))?;
     let text = String::from_utf8_lossy(&out.0).into_owned();

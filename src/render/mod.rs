@@ -22,7 +22,7 @@ pub mod words;
 
 pub use builtin::builtin_files;
 pub use content::{Content, InlineImage, MailContent, SlackMessage};
-pub use engine::{MailFrame, Rendered, Renderer};
+pub use engine::{MailFrame, Parts, Rendered, Renderer};
 pub use escape::{escape_html, web_address};
 pub use lint::{Sample, TemplateProblem};
 pub use names::field_names;

@@ -1,4 +1,4 @@
-//! Multi-row inserts. A statement has one of four fixed row counts, so that all of them stay prepared.
+//! Multi-row inserts. A statement has one of a few fixed row counts, so that all of them stay prepared.
 
 use sqlx::query::Query;
 use sqlx::sqlite::SqliteArguments;
@@ -6,7 +6,7 @@ use sqlx::{Sqlite, SqliteConnection};
 use std::sync::OnceLock;
 
 /// Row counts of the prepared statements, largest first.
-const SIZES: [usize; 4] = [100, 25, 5, 1];
+const SIZES: [usize; 8] = [128, 64, 32, 16, 8, 4, 2, 1];
 
 /// One kind of multi-row insert.
 pub struct Bulk {
@@ -32,7 +32,7 @@ impl Bulk {
         self.statements[index].get_or_init(|| {
             let row = format!("({})", vec!["?"; self.columns].join(", "));
             let rows = vec![row; SIZES[index]].join(", ");
-            // Four statements per kind, kept for the life of the process.
+            // A few statements per kind, kept for the life of the process.
             Box::leak(format!("{} {rows} {}", self.head, self.tail).into_boxed_str())
         })
     }
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn every_row_is_in_one_piece_and_in_order() {
-        for count in [0, 1, 4, 5, 99, 100, 131, 1000] {
+        for count in [0, 1, 4, 5, 99, 128, 131, 1000] {
             let rows: Vec<usize> = (0..count).collect();
             let pieces = chunks(&rows);
             assert!(pieces.iter().all(|(index, piece)| piece.len() == SIZES[*index]));

@@ -3,7 +3,9 @@
 use super::bulk::Bulk;
 use super::{StoreError, to_ms};
 use crate::incident::{Incident, IncidentId, IncidentState};
-use sqlx::{SqliteConnection, SqlitePool};
+use sqlx::{SqliteConnection, SqliteExecutor, SqlitePool};
+use std::collections::HashMap;
+use std::sync::Arc;
 use tracing::error;
 
 fn read(body: &str) -> Result<Incident, StoreError> {
@@ -47,15 +49,40 @@ pub async fn open_of_downstream(tx: &mut SqliteConnection, downstream: &str) -> 
     Ok(rows.iter().filter_map(|(body,)| readable(body)).collect())
 }
 
+/// Incidents as they were last read: reading one again that has not changed takes longer than to see that it has not.
+#[derive(Debug, Default)]
+pub struct Known(HashMap<String, Arc<Incident>>);
+
+/// Incidents that are kept; each change of one adds another.
+const KNOWN_MAX: usize = 500;
+
+impl Known {
+    /// The incident of a stored text; none when it can't be read.
+    pub(super) fn read(&mut self, body: String) -> Option<Arc<Incident>> {
+        if let Some(known) = self.0.get(&body) {
+            return Some(known.clone());
+        }
+        if self.0.len() >= KNOWN_MAX {
+            self.0.clear();
+        }
+        let incident = Arc::new(readable(&body)?);
+        self.0.insert(body, incident.clone());
+        Some(incident)
+    }
+}
+
 /// Every unresolved incident with its open dead letters, oldest first.
-pub async fn all_open(pool: &SqlitePool) -> Result<Vec<(Incident, u64)>, StoreError> {
+pub async fn all_open(
+    executor: impl SqliteExecutor<'_>,
+    known: &mut Known,
+) -> Result<Vec<(Arc<Incident>, u64)>, StoreError> {
     let rows: Vec<(String, i64)> = sqlx::query_as(
-        "SELECT i.body, (SELECT count(*) FROM dead_letters d WHERE d.incident_id = i.id AND d.resolved_at IS NULL) \
-         FROM incidents i WHERE i.state <> 'resolved' ORDER BY i.id",
+        "SELECT i.body, coalesce(l.open_count, 0) FROM incidents i LEFT JOIN incident_letters l ON l.incident_id = i.id \
+         WHERE i.state <> 'resolved' ORDER BY i.id",
     )
-    .fetch_all(pool)
+    .fetch_all(executor)
     .await?;
-    Ok(rows.iter().filter_map(|(body, open)| Some((readable(body)?, open.unsigned_abs()))).collect())
+    Ok(rows.into_iter().filter_map(|(body, open)| Some((known.read(body)?, open.unsigned_abs()))).collect())
 }
 
 /// Every unresolved incident, oldest first.

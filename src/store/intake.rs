@@ -234,13 +234,18 @@ pub async fn intern_cause(tx: &mut SqliteConnection, cause: &NewCause<'_>) -> Re
     Ok(row)
 }
 
-/// A cause that was resolved is back.
-pub async fn note_regressed(tx: &mut SqliteConnection, cause_id: i64, at: DateTime<Utc>) -> Result<(), StoreError> {
+/// Causes have come, and those among them that were resolved are back.
+pub async fn note_regressed(
+    tx: &mut SqliteConnection,
+    causes: &BTreeSet<i64>,
+    at: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    let list = serde_json::to_string(causes).map_err(|e| StoreError::Corrupt { what: "causes", why: e.to_string() })?;
     sqlx::query(
         "UPDATE causes SET regressed_at = ?2, regressed_from = resolved_at, resolved_at = NULL \
-         WHERE id = ?1 AND resolved_at IS NOT NULL",
+         WHERE id IN (SELECT value FROM json_each(?1)) AND resolved_at IS NOT NULL",
     )
-    .bind(cause_id)
+    .bind(list)
     .bind(to_ms(at))
     .execute(tx)
     .await?;
@@ -331,15 +336,14 @@ pub async fn insert_quarantine(tx: &mut SqliteConnection, row: &QuarantineRow) -
 
 /// Adds to the totals since the store was made.
 pub async fn add_totals(tx: &mut WriteTx, events: i64, duplicates: i64, quarantined: i64) -> Result<(), StoreError> {
-    for (name, value) in [("events", events), ("duplicates", duplicates), ("quarantined", quarantined)] {
-        if value != 0 {
-            sqlx::query("UPDATE totals SET value = value + ? WHERE name = ?")
-                .bind(value)
-                .bind(name)
-                .execute(&mut **tx)
-                .await?;
-        }
-    }
+    sqlx::query(
+        "UPDATE totals SET value = value + CASE name WHEN 'events' THEN ?1 WHEN 'duplicates' THEN ?2 WHEN 'quarantined' THEN ?3 ELSE 0 END",
+    )
+    .bind(events)
+    .bind(duplicates)
+    .bind(quarantined)
+    .execute(&mut **tx)
+    .await?;
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use super::{StoreError, from_ms, to_ms};
 use chrono::{DateTime, Utc};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection, SqlitePool};
+use std::collections::BTreeMap;
 
 /// How far a (digest, receiver) is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,6 +178,18 @@ pub async fn get(pool: &SqlitePool, id: i64) -> Result<Option<DigestRow>, StoreE
     let sql = format!("{DIGEST} WHERE id = ?");
     let row = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(id).fetch_optional(pool).await?;
     Ok(row.as_ref().map(digest))
+}
+
+/// Windows by row, without what they say.
+pub async fn heads(conn: &mut SqliteConnection, ids: &[i64]) -> Result<BTreeMap<i64, DigestRow>, StoreError> {
+    if ids.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let list = serde_json::to_string(ids).map_err(|e| StoreError::Corrupt { what: "digests", why: e.to_string() })?;
+    let select = DIGEST.replace("counts, view", "counts, ''");
+    let sql = format!("{select} WHERE id IN (SELECT value FROM json_each(?))");
+    let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(list).fetch_all(conn).await?;
+    Ok(rows.iter().map(digest).map(|row| (row.id, row)).collect())
 }
 
 /// Up to when any digest is told. What is committed later and arrived earlier has to be counted after it.

@@ -101,22 +101,29 @@ pub async fn open_one(tx: &mut SqliteConnection, row: &LetterRow) -> Result<bool
     Ok(known.is_none())
 }
 
-/// Resolves the open letter of a key. Gives its row and cause, none when there is no open one.
-pub async fn resolve_by_key(
+/// Resolves the open letters of some keys, none twice. Gives the cause of each that was open, and when it was resolved.
+pub async fn resolve_by_keys(
     tx: &mut SqliteConnection,
-    resolution: &ResolutionRow,
-) -> Result<Option<(i64, i64)>, StoreError> {
-    let row = sqlx::query_as(
-        "UPDATE dead_letters SET resolved_at = max(?2, dead_lettered_at), resolution_note = ?3, resolved_by = ?4 \
-         WHERE key = ?1 AND resolved_at IS NULL RETURNING id, cause_id",
+    resolutions: &[ResolutionRow],
+) -> Result<Vec<(i64, DateTime<Utc>)>, StoreError> {
+    let rows: Vec<_> = resolutions.iter().map(|r| (hex(&r.key), to_ms(r.at), &r.note, &r.by)).collect();
+    let resolved: Vec<(i64, i64)> = sqlx::query_as(
+        "UPDATE dead_letters SET resolved_at = max(r.at, dead_lettered_at), resolution_note = r.note, resolved_by = r.by \
+         FROM (SELECT unhex(value ->> 0) AS key, value ->> 1 AS at, value ->> 2 AS note, value ->> 3 AS by FROM json_each(?)) r \
+         WHERE dead_letters.key = r.key AND resolved_at IS NULL RETURNING cause_id, resolved_at",
     )
-    .bind(&resolution.key[..])
-    .bind(to_ms(resolution.at))
-    .bind(&resolution.note)
-    .bind(&resolution.by)
-    .fetch_optional(tx)
+    .bind(json(&rows)?)
+    .fetch_all(tx)
     .await?;
-    Ok(row)
+    Ok(resolved.into_iter().map(|(cause, at)| (cause, from_ms(at))).collect())
+}
+
+fn hex(key: &Key) -> String {
+    key.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn json<T: serde::Serialize>(value: &T) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|e| StoreError::Corrupt { what: "list", why: e.to_string() })
 }
 
 /// Resolves an open letter by its row. Gives its cause, none when it is not there or resolved already.
@@ -140,30 +147,38 @@ pub async fn resolve_by_id(
     Ok(row.map(|(cause,)| cause))
 }
 
-/// A letter of a cause was resolved: its workflow has made progress, and when none of the letters is open any more the cause is marked,
-/// so that its return shows. Gives the workflow's name.
-pub async fn note_resolved(
-    tx: &mut SqliteConnection,
-    cause_id: i64,
-    at: DateTime<Utc>,
-) -> Result<WorkflowName, StoreError> {
-    let (workflow,): (String,) = sqlx::query_as(
-        "UPDATE workflows SET letter_resolved_at = max(coalesce(letter_resolved_at, ?2), ?2) \
-         WHERE id = (SELECT workflow_id FROM causes WHERE id = ?1) RETURNING name",
+/// Letters of causes were resolved: their workflows have made progress, and causes that have no open letter left are marked, so that
+/// their return shows.
+pub async fn note_resolved(tx: &mut SqliteConnection, resolved: &[(i64, DateTime<Utc>)]) -> Result<(), StoreError> {
+    let rows: Vec<(i64, i64)> = resolved.iter().map(|(cause, at)| (*cause, to_ms(*at))).collect();
+    let list = json(&rows)?;
+    sqlx::query(
+        "UPDATE workflows SET letter_resolved_at = max(coalesce(letter_resolved_at, r.at), r.at) \
+         FROM (SELECT k.workflow_id AS id, max(j.value ->> 1) AS at FROM json_each(?) j CROSS JOIN causes k ON k.id = j.value ->> 0 \
+         GROUP BY 1) r WHERE workflows.id = r.id",
     )
-    .bind(cause_id)
-    .bind(to_ms(at))
-    .fetch_one(&mut *tx)
+    .bind(&list)
+    .execute(&mut *tx)
     .await?;
     sqlx::query(
-        "UPDATE causes SET resolved_at = ?2 WHERE id = ?1 AND NOT EXISTS \
-         (SELECT 1 FROM dead_letters d WHERE d.cause_id = ?1 AND d.resolved_at IS NULL)",
+        "UPDATE causes SET resolved_at = r.at FROM (SELECT value ->> 0 AS id, max(value ->> 1) AS at FROM json_each(?) GROUP BY 1) r \
+         WHERE causes.id = r.id AND NOT EXISTS \
+         (SELECT 1 FROM dead_letters d WHERE d.cause_id = causes.id AND d.resolved_at IS NULL)",
     )
-    .bind(cause_id)
-    .bind(to_ms(at))
+    .bind(&list)
     .execute(tx)
     .await?;
-    Ok(WorkflowName::new(workflow))
+    Ok(())
+}
+
+/// The workflow of a cause.
+pub async fn workflow_of_cause(tx: &mut SqliteConnection, cause_id: i64) -> Result<WorkflowName, StoreError> {
+    let (name,): (String,) =
+        sqlx::query_as("SELECT w.name FROM causes c JOIN workflows w ON w.id = c.workflow_id WHERE c.id = ?")
+            .bind(cause_id)
+            .fetch_one(tx)
+            .await?;
+    Ok(WorkflowName::new(name))
 }
 
 /// A dead letter as lists show it.
@@ -318,7 +333,7 @@ pub async fn get(pool: &SqlitePool, id: i64) -> Result<Option<Letter>, StoreErro
 /// How many letters of an incident are open.
 pub async fn open_of_incident(tx: &mut SqliteConnection, incident_id: i64) -> Result<u64, StoreError> {
     let (count,): (i64,) =
-        sqlx::query_as("SELECT count(*) FROM dead_letters WHERE incident_id = ? AND resolved_at IS NULL")
+        sqlx::query_as("SELECT coalesce(sum(open_count), 0) FROM incident_letters WHERE incident_id = ?")
             .bind(incident_id)
             .fetch_one(tx)
             .await?;

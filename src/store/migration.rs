@@ -11,6 +11,7 @@ const SQLITE: &[(i64, &str, &str)] = &[
     (4, "digests", include_str!("../../migrations/sqlite/0004_digests.sql")),
     (5, "outbox", include_str!("../../migrations/sqlite/0005_outbox.sql")),
     (6, "symptoms", include_str!("../../migrations/sqlite/0006_symptoms.sql")),
+    (7, "letter groups", include_str!("../../migrations/sqlite/0007_letter_groups.sql")),
 ];
 
 /// Runs what has not run yet.

@@ -2,6 +2,7 @@
 //! One file a table family. No network but the database, no rule of the field.
 
 mod bulk;
+pub mod catalogue;
 pub mod digest_input;
 pub mod hearing;
 pub mod incidents;
@@ -119,14 +120,17 @@ impl Store {
         let writer = SqlitePoolOptions::new()
             .max_connections(1)
             .min_connections(1)
+            .test_before_acquire(false)
             // On a full disk SQLite rolls back by itself and the driver does not know: such a connection is of no more use.
             .after_release(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
             .connect_with(options.clone())
             .await?;
         migration::run(&writer).await?;
         let checkpointer = SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await?;
+        // A file does not go away as a server does, so no connection is tried out before it is used.
         let reader = SqlitePoolOptions::new()
             .max_connections(4)
+            .test_before_acquire(false)
             .connect_with(options.read_only(true).pragma("cache_size", "-4096"))
             .await?;
         Ok(Self { writer, reader, checkpointer: Some(checkpointer), file: Some(Arc::new(file)) })
@@ -141,6 +145,7 @@ impl Store {
         let pool = SqlitePoolOptions::new()
             .max_connections(1)
             .min_connections(1)
+            .test_before_acquire(false)
             .idle_timeout(None)
             .max_lifetime(None)
             .connect_with(options)

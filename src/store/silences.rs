@@ -7,7 +7,7 @@ use crate::silence::Silence;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection, SqlitePool};
+use sqlx::{Row, SqliteConnection, SqliteExecutor, SqlitePool};
 use std::collections::BTreeMap;
 
 /// A silence to keep.
@@ -151,9 +151,9 @@ pub async fn list(pool: &SqlitePool, before: i64, limit: i64) -> Result<Vec<Stor
 ///
 /// # Errors
 /// When the database refuses or the row can't be read.
-pub async fn get(pool: &SqlitePool, id: i64) -> Result<Option<StoredSilence>, StoreError> {
+pub async fn get(executor: impl SqliteExecutor<'_>, id: i64) -> Result<Option<StoredSilence>, StoreError> {
     let sql = format!("{SILENCE} WHERE id = ?");
-    let row = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(id).fetch_optional(pool).await?;
+    let row = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(id).fetch_optional(executor).await?;
     row.as_ref().map(silence).transpose()
 }
 
@@ -161,9 +161,9 @@ pub async fn get(pool: &SqlitePool, id: i64) -> Result<Option<StoredSilence>, St
 ///
 /// # Errors
 /// When the database refuses or the row can't be read.
-pub async fn find(pool: &SqlitePool, id: &str) -> Result<Option<Silence>, StoreError> {
+pub async fn find(executor: impl SqliteExecutor<'_>, id: &str) -> Result<Option<Silence>, StoreError> {
     let Some(row) = id.strip_prefix("S-").and_then(|row| row.parse().ok()) else { return Ok(None) };
-    get(pool, row).await?.map(|silence| silence.read()).transpose()
+    get(executor, row).await?.map(|silence| silence.read()).transpose()
 }
 
 #[cfg(test)]

@@ -292,8 +292,8 @@ mod tests {
         for (number, seconds) in [(2, 90), (3, 95)] {
             let mut tx = store.begin().await.unwrap();
             let resolution = ResolutionRow { key: [number; 16], note: None, by: None, at: at(seconds) };
-            let (_, cause) = letters::resolve_by_key(&mut tx, &resolution).await.unwrap().unwrap();
-            letters::note_resolved(&mut tx, cause, at(seconds)).await.unwrap();
+            let resolved = letters::resolve_by_keys(&mut tx, &[resolution]).await.unwrap();
+            letters::note_resolved(&mut tx, &resolved).await.unwrap();
             tx.commit().await.unwrap();
         }
         let found = standings(store.reader(), &["pay"]).await.unwrap();

@@ -152,7 +152,8 @@ pub async fn resolve_letter(
     let mut tx = shared.store.begin().await?;
     let cause = letters::resolve_by_id(&mut tx, letter_id, note.as_deref(), Some(&by), now).await?;
     if let Some(cause) = cause {
-        let workflow = letters::note_resolved(&mut tx, cause, now).await?;
+        letters::note_resolved(&mut tx, &[(cause, now)]).await?;
+        let workflow = letters::workflow_of_cause(&mut tx, cause).await?;
         symptoms::add_signals(&mut tx, &[Signal { workflow, at: now, what: What::Resolved }]).await?;
     }
     tx.commit().await.map_err(StoreError::from)?;

@@ -32,6 +32,11 @@ impl Cli {
         }
         Some(if matches!(self.command, Command::Serve(_)) { Voice::Service } else { Voice::Command })
     }
+
+    /// Whether it runs the service, whose tasks are to run at once; a command does one thing after the other.
+    pub fn serves(&self) -> bool {
+        matches!(self.command, Command::Serve(_) | Command::Demo(_))
+    }
 }
 
 /// The running service that a command talks to.

@@ -9,11 +9,11 @@ use super::story::Heard;
 use super::world::{World, file_url};
 use crate::clock;
 use crate::deliver::{Channel, email};
-use crate::digest_job;
+use crate::digest::Window;
+use crate::digest_job::{self, Occasion, Target};
 use crate::event::EventType;
 use crate::outbox::{MessageKind, State, queue};
 use crate::render::{Content, words};
-use crate::store::digest_input::{Scope, counted, unreadable};
 use crate::store::{incidents, letters};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
@@ -52,20 +52,18 @@ pub async fn show(
 }
 
 async fn add_up(world: &World, began_at: DateTime<Utc>, now: DateTime<Utc>) -> anyhow::Result<Sums> {
-    let reader = world.shared().store.reader();
-    let scope = Scope {
-        digest: DIGEST.to_owned(),
-        receiver: READER.to_owned(),
-        start_at: began_at - TimeDelta::minutes(1),
-        end_at: now + TimeDelta::minutes(1),
-        workflows: None,
-    };
-    let cells = counted(reader, &scope).await?.cells;
+    let shared = world.shared();
+    let reader = shared.store.reader();
+    let window = Window { start_at: began_at - TimeDelta::minutes(1), end_at: now + TimeDelta::minutes(1) };
+    let occasion = Occasion { window, due_at: now, late: None, incomplete: None, firing: shared.symptoms.load_full() };
+    let target = Target { digest: DIGEST.into(), receiver: READER.into(), owner: None };
+    let input = digest_job::read_one(&shared.store, &shared.live.load_full(), &target, &occasion).await?;
+    let cells = &input.cells;
     let sum = |wanted: &dyn Fn(&crate::digest::Cell) -> bool| cells.iter().filter(|c| wanted(c)).map(|c| c.count).sum();
     let entries = queue::list(reader, None, ROWS_MAX).await?;
     Ok(Sums {
         events: sum(&|_| true),
-        unreadable: unreadable(reader, &scope).await?.iter().map(|line| line.count).sum(),
+        unreadable: input.unreadable.iter().map(|line| line.count).sum(),
         warnings: sum(&|c| c.is_failure() && !c.is_final_failure()),
         recoveries: sum(&|c| c.event_type == EventType::Recovery),
         open_letters: letters::backlog(reader).await?.iter().map(|b| b.open.unsigned_abs()).sum(),

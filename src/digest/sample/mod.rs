@@ -151,6 +151,7 @@ pub(super) fn nothing(digest: &str) -> DigestInput {
         public_url: "https://matins.example.com".to_owned(),
         cells: Vec::new(),
         open_letters: Vec::new(),
+        older_letters: OlderLetters::default(),
         letter_flow: LetterFlow::default(),
         last_letters: Vec::new(),
         fingerprints: BTreeMap::new(),

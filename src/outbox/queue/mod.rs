@@ -167,12 +167,12 @@ pub async fn settle_unclaimed(
     Ok(if done == 0 { SettleOutcome::LeaseLost } else { SettleOutcome::Settled })
 }
 
-/// Forgets entries up to `last` that were sent.
+/// Forgets entries up to `last`, sent or not: a backtest only prints them.
 ///
 /// # Errors
 /// When the database refuses.
-pub async fn forget_sent(tx: &mut WriteTx, last: EntryId) -> Result<(), StoreError> {
-    sqlx::query("DELETE FROM outbox WHERE id <= ? AND state = 'sent'").bind(last.0).execute(&mut **tx).await?;
+pub async fn forget(tx: &mut WriteTx, last: EntryId) -> Result<(), StoreError> {
+    sqlx::query("DELETE FROM outbox WHERE id <= ?").bind(last.0).execute(&mut **tx).await?;
     Ok(())
 }
 

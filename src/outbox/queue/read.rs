@@ -7,7 +7,7 @@ use crate::store::{StoreError, from_ms, to_ms};
 use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqlitePool};
+use sqlx::{Row, SqliteExecutor, SqlitePool};
 
 /// Receivers that something waits for, due or not.
 ///
@@ -135,7 +135,7 @@ pub async fn peek_number(reader: &SqlitePool) -> Result<i64, StoreError> {
 ///
 /// # Errors
 /// When the database refuses or a row can't be read.
-pub async fn pending(reader: &SqlitePool, limit: u32) -> Result<Vec<Entry>, StoreError> {
+pub async fn pending(reader: impl SqliteExecutor<'_>, limit: u32) -> Result<Vec<Entry>, StoreError> {
     let sql = "SELECT * FROM outbox WHERE state = 'pending' ORDER BY id LIMIT ?";
     sqlx::query(sql).bind(limit).fetch_all(reader).await?.iter().map(read_entry).collect()
 }

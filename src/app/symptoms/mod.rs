@@ -1,20 +1,19 @@
 //! Keeps the watch over symptoms between ticks: hands it what intake wrote, lets it look, and writes what came of that together with
 //! the messages that follow. Whether a symptom fires is decided by the `symptom` room, whether it pages by `route`.
 
-use crate::incident::{Incident, JoinedSymptom};
-use crate::ingest::page::Pager as _;
+mod told;
+
 use crate::live::Live;
 use crate::name::WorkflowName;
-use crate::outbox::queue;
-use crate::route::SymptomPaging;
 use crate::store::symptoms::{self, MemoryRow, StandingRow, StateRow};
-use crate::store::{Store, StoreError, WriteTx, incidents};
+use crate::store::{Store, StoreError, WriteTx};
 use crate::symptom::{
     Change, OldestLetter, Rules, Signal, Standing, SymptomState, SymptomTold, ToldSymptom, Watch, What,
 };
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
-use tracing::{error, info};
+use told::{note, tell};
+use tracing::error;
 
 /// Symptoms are looked at when a multiple of this is reached; counts are kept by it.
 pub const LOOK_EVERY: TimeDelta = TimeDelta::seconds(10);
@@ -201,7 +200,7 @@ impl SymptomDesk {
         now: DateTime<Utc>,
     ) -> Result<Looked, StoreError> {
         let at = at.duration_trunc(LOOK_EVERY).unwrap_or(at);
-        if at < self.looked_at || (at == self.looked_at && self.pending.is_empty() && self.stale.is_empty()) {
+        if at < self.looked_at || (at == self.looked_at && self.pending.is_empty()) {
             return Ok(Looked::default());
         }
         let result = self.try_look(store, live, at, now).await;
@@ -225,11 +224,17 @@ impl SymptomDesk {
             }
             self.know(store, live, now).await?;
         }
-        self.ask_standings(store, at).await?;
-        let Some(watch) = &mut self.watch else { return Ok(Looked::default()) };
         let mut changes = std::mem::take(&mut self.pending);
-        changes.extend(watch.look(at, &[]));
-        self.looked_at = at;
+        // What a look ahead has seen is not looked at again: it knew what there was to know then.
+        if at > self.looked_at {
+            self.ask_standings(store, at).await?;
+            let Some(watch) = &mut self.watch else { return Ok(Looked::default()) };
+            // News from after `at` waits for the next look.
+            if watch.next_look_at().is_some_and(|next| next <= at) {
+                changes.extend(watch.look(at, &[]));
+            }
+            self.looked_at = at;
+        }
         let looked = self.settle(store, live, changes, now).await?;
         if self.unsaved >= UNSAVED_MAX || (self.unsaved > 0 && now - self.saved_at >= SAVE_EVERY) {
             self.save(store, now).await?;
@@ -357,50 +362,6 @@ impl SymptomDesk {
     }
 }
 
-/// Opens or joins an incident, or says why not.
-async fn tell(
-    tx: &mut WriteTx,
-    live: &Live,
-    state: &SymptomState,
-    now: DateTime<Utc>,
-    has_messages: &mut bool,
-) -> Result<SymptomTold, StoreError> {
-    let (workflows, domain, terms) = match live.policy.page_symptom(&state.workflows, state.severity, state.mode, now) {
-        SymptomPaging::Suppress(reason) => return Ok(SymptomTold::reason(reason.as_str())),
-        SymptomPaging::Page { workflows, domain, terms } => (workflows, domain, terms),
-    };
-    if let Some(mut incident) = joinable(tx, &workflows).await? {
-        incident.join(joined(state));
-        incidents::save(tx, &incident).await?;
-        return Ok(SymptomTold::incident(incident.id.0));
-    }
-    let id = incidents::next_id(tx).await?;
-    let number = queue::next_numbers(tx, 1).await?;
-    let incident = Incident::open_by_symptom(id, joined(state), &workflows, domain, terms, number, now);
-    incidents::save(tx, &incident).await?;
-    for entry in live.announcer.page(&incident, now) {
-        queue::enqueue(tx, &entry).await?;
-        *has_messages = true;
-    }
-    Ok(SymptomTold::incident(id.0))
-}
-
-/// The newest open incident that hit one of the workflows.
-async fn joinable(tx: &mut WriteTx, workflows: &[WorkflowName]) -> Result<Option<Incident>, StoreError> {
-    let open = incidents::unresolved(tx).await?;
-    Ok(open.into_iter().rev().find(|incident| workflows.iter().any(|w| incident.has_hit(w))))
-}
-
-fn joined(state: &SymptomState) -> JoinedSymptom {
-    JoinedSymptom {
-        key: state.key.id(),
-        text: state.text.clone(),
-        since: state.since,
-        ended_at: None,
-        is_of_letters: state.is_of_letters(),
-    }
-}
-
 /// Workflows that are expected to be heard.
 fn expected(live: &Live) -> impl Iterator<Item = &str> {
     live.config.workflows.iter().filter(|w| w.name.is_literal() && w.every.is_some()).map(|w| w.name.as_str())
@@ -427,17 +388,5 @@ fn touches_letters(what: &What) -> bool {
         What::Failure { letter, .. } => letter.is_some(),
         What::Recovery { .. } | What::Resolved => true,
         What::Runs { .. } | What::Totals { .. } | What::Heartbeat { .. } | What::Breaker { .. } | What::Alive => false,
-    }
-}
-
-fn note(settled: &Settled) {
-    let (state, told) = (settled.change.state(), settled.told.as_str());
-    let (symptom, tier) = (state.key.rule.as_str(), state.tier.as_deref());
-    let workflow = state.key.workflow.as_ref().map(WorkflowName::as_str);
-    match &settled.change {
-        Change::Fired(_) => info!(symptom, workflow, tier, told, "symptom fires: {}", state.text),
-        Change::Moved(_) => info!(symptom, workflow, tier, told, "symptom moved: {}", state.text),
-        Change::Cleared(_) => info!(symptom, workflow, "symptom cleared"),
-        Change::Held(_) => info!(symptom, workflow, "symptom is held: nothing new is known"),
     }
 }

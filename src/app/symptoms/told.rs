@@ -1,0 +1,70 @@
+//! What becomes of a symptom that fires: the incident that it opens or joins, or the named reason why nobody is paged.
+
+use super::Settled;
+use crate::incident::{Incident, JoinedSymptom};
+use crate::ingest::page::Pager as _;
+use crate::live::Live;
+use crate::name::WorkflowName;
+use crate::outbox::queue;
+use crate::route::SymptomPaging;
+use crate::store::{StoreError, WriteTx, incidents};
+use crate::symptom::{Change, SymptomState, SymptomTold};
+use chrono::{DateTime, Utc};
+use tracing::info;
+
+/// Opens or joins an incident, or says why not.
+pub(super) async fn tell(
+    tx: &mut WriteTx,
+    live: &Live,
+    state: &SymptomState,
+    now: DateTime<Utc>,
+    has_messages: &mut bool,
+) -> Result<SymptomTold, StoreError> {
+    let (workflows, domain, terms) = match live.policy.page_symptom(&state.workflows, state.severity, state.mode, now) {
+        SymptomPaging::Suppress(reason) => return Ok(SymptomTold::reason(reason.as_str())),
+        SymptomPaging::Page { workflows, domain, terms } => (workflows, domain, terms),
+    };
+    if let Some(mut incident) = joinable(tx, &workflows).await? {
+        incident.join(joined(state));
+        incidents::save(tx, &incident).await?;
+        return Ok(SymptomTold::incident(incident.id.0));
+    }
+    let id = incidents::next_id(tx).await?;
+    let number = queue::next_numbers(tx, 1).await?;
+    let incident = Incident::open_by_symptom(id, joined(state), &workflows, domain, terms, number, now);
+    incidents::save(tx, &incident).await?;
+    for entry in live.announcer.page(&incident, now) {
+        queue::enqueue(tx, &entry).await?;
+        *has_messages = true;
+    }
+    Ok(SymptomTold::incident(id.0))
+}
+
+/// The newest open incident that hit one of the workflows.
+async fn joinable(tx: &mut WriteTx, workflows: &[WorkflowName]) -> Result<Option<Incident>, StoreError> {
+    let open = incidents::unresolved(tx).await?;
+    Ok(open.into_iter().rev().find(|incident| workflows.iter().any(|w| incident.has_hit(w))))
+}
+
+fn joined(state: &SymptomState) -> JoinedSymptom {
+    JoinedSymptom {
+        key: state.key.id(),
+        text: state.text.clone(),
+        since: state.since,
+        ended_at: None,
+        is_of_letters: state.is_of_letters(),
+    }
+}
+
+/// Says in the log what became of a change.
+pub(super) fn note(settled: &Settled) {
+    let (state, told) = (settled.change.state(), settled.told.as_str());
+    let (symptom, tier) = (state.key.rule.as_str(), state.tier.as_deref());
+    let workflow = state.key.workflow.as_ref().map(WorkflowName::as_str);
+    match &settled.change {
+        Change::Fired(_) => info!(symptom, workflow, tier, told, "symptom fires: {}", state.text),
+        Change::Moved(_) => info!(symptom, workflow, tier, told, "symptom moved: {}", state.text),
+        Change::Cleared(_) => info!(symptom, workflow, "symptom cleared"),
+        Change::Held(_) => info!(symptom, workflow, "symptom is held: nothing new is known"),
+    }
+}

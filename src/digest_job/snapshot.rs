@@ -1,0 +1,156 @@
+//! What the digests of one look are read from: each window is read once, whoever its receivers are. Nothing is decided or written here.
+
+use super::target::mailbox;
+use crate::config::Config;
+use crate::digest::UnreadableLine;
+use crate::digest::plan::Window;
+use crate::event::Fingerprint;
+use crate::name::WorkflowName;
+use crate::store::StoreError;
+use crate::store::catalogue::{Catalogue, Pair};
+use crate::store::digest_input::{self as read, Count, LetterChange, LetterChanges, LetterShift, OpenIncident};
+use crate::store::incidents::Known;
+use chrono::{DateTime, Utc};
+use sqlx::SqliteConnection;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the store says, for some windows.
+pub struct Snapshot {
+    pub(super) last_heard: BTreeMap<WorkflowName, DateTime<Utc>>,
+    pub(super) windows: BTreeMap<Window, WindowSnapshot>,
+    /// Workflows by the mailbox of their owner.
+    owned: BTreeMap<String, BTreeSet<WorkflowName>>,
+}
+
+/// What the store says about one window.
+pub(super) struct WindowSnapshot {
+    pub window: Window,
+    pub counts: Vec<Count>,
+    pub letters: Flow,
+    pub shift: LetterShift,
+    pub incidents: Vec<OpenIncident>,
+    pub regressed: BTreeMap<Fingerprint, DateTime<Utc>>,
+    pub unreadable: Vec<UnreadableLine>,
+    /// None when Matins did not run then.
+    pub previous: Option<PreviousSnapshot>,
+}
+
+/// What the store says about the window of the same length before.
+pub(super) struct PreviousSnapshot {
+    pub window: Window,
+    pub counts: Vec<Count>,
+    pub letters: Flow,
+}
+
+/// Dead letters that came and went in a window.
+pub(super) struct Flow {
+    pub opened: Vec<LetterChanges>,
+    pub resolved: Vec<LetterChanges>,
+}
+
+impl Snapshot {
+    /// Reads `windows`, and brings the catalogue up to date with them.
+    ///
+    /// # Errors
+    /// When the store can't be read; the catalogue is then empty.
+    pub async fn read(
+        conn: &mut SqliteConnection,
+        catalogue: &mut Catalogue,
+        config: &Config,
+        windows: &BTreeSet<Window>,
+    ) -> Result<Self, StoreError> {
+        catalogue.trim();
+        let read = Self::try_read(conn, catalogue, config, windows).await;
+        if read.is_err() {
+            *catalogue = Catalogue::default();
+        }
+        read
+    }
+
+    async fn try_read(
+        conn: &mut SqliteConnection,
+        catalogue: &mut Catalogue,
+        config: &Config,
+        windows: &BTreeSet<Window>,
+    ) -> Result<Self, StoreError> {
+        let last_heard = read::last_heard(conn).await?;
+        let first_minute = read::first_minute(conn).await?;
+        catalogue.look_at_letters(conn).await?;
+        let mut found = BTreeMap::new();
+        for window in windows {
+            let snapshot = read_window(conn, &mut catalogue.incidents, *window, first_minute).await?;
+            catalogue.learn(conn, snapshot.pairs()).await?;
+            let paged = snapshot.incidents.iter().flat_map(|i| i.decisions.iter().copied());
+            catalogue.learn_decisions(conn, paged).await?;
+            found.insert(*window, snapshot);
+        }
+        Ok(Self { owned: owned(config, last_heard.keys()), last_heard, windows: found })
+    }
+
+    /// The workflows of the owner with this mailbox, of those that were ever heard.
+    pub(super) fn owned_by(&self, owner: &str) -> BTreeSet<WorkflowName> {
+        self.owned.get(&mailbox(owner)).cloned().unwrap_or_default()
+    }
+}
+
+impl WindowSnapshot {
+    fn pairs(&self) -> impl Iterator<Item = Pair> {
+        let counts = self.counts.iter().chain(self.previous.iter().flat_map(|p| &p.counts)).map(|c| c.pair);
+        let flows = std::iter::once(&self.letters).chain(self.previous.iter().map(|p| &p.letters));
+        let changes = flows.flat_map(|f| f.opened.iter().chain(&f.resolved)).map(|c| c.pair);
+        counts.chain(changes).chain(self.shift.gone.iter().map(|(pair, _)| *pair))
+    }
+}
+
+async fn read_window(
+    conn: &mut SqliteConnection,
+    known: &mut Known,
+    window: Window,
+    first_minute: Option<DateTime<Utc>>,
+) -> Result<WindowSnapshot, StoreError> {
+    let length = window.end_at - window.start_at;
+    let before = Window { start_at: window.start_at - length, end_at: window.start_at };
+    let previous = match first_minute {
+        Some(first) if first < window.start_at => Some(PreviousSnapshot {
+            window: before,
+            counts: read::counts(conn, before, length).await?,
+            letters: read_flow(conn, before, length).await?,
+        }),
+        Some(_) | None => None,
+    };
+    let bucket = read::bucket_of(window);
+    let with_before = Window { start_at: before.start_at, ..window };
+    Ok(WindowSnapshot {
+        window,
+        counts: read::counts(conn, window, bucket).await?,
+        letters: read_flow(conn, window, bucket).await?,
+        shift: read::letter_shift(conn, window).await?,
+        incidents: read::incidents(conn, known, with_before).await?,
+        regressed: read::regressed(conn, window).await?,
+        unreadable: read::unreadable(conn, window).await?,
+        previous,
+    })
+}
+
+async fn read_flow(conn: &mut SqliteConnection, window: Window, bucket: chrono::TimeDelta) -> Result<Flow, StoreError> {
+    Ok(Flow {
+        opened: read::letter_changes(conn, window, bucket, LetterChange::Opened).await?,
+        resolved: read::letter_changes(conn, window, bucket, LetterChange::Resolved).await?,
+    })
+}
+
+fn owned<'a>(
+    config: &Config,
+    known: impl Iterator<Item = &'a WorkflowName>,
+) -> BTreeMap<String, BTreeSet<WorkflowName>> {
+    let mut owned: BTreeMap<String, BTreeSet<WorkflowName>> = BTreeMap::new();
+    // Owners are few and written alike, so each way of writing one is read once.
+    let mut mailboxes: BTreeMap<&str, String> = BTreeMap::new();
+    for name in known {
+        if let Some(owner) = config.workflows.find(name).and_then(|w| w.owner.as_deref()) {
+            let key = mailboxes.entry(owner).or_insert_with(|| mailbox(owner));
+            owned.entry(key.clone()).or_default().insert(name.clone());
+        }
+    }
+    owned
+}

@@ -1,0 +1,53 @@
+//! Symptoms of an incident: it stays open while one fires, and for the quiet time after.
+
+use super::Incident;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+/// A symptom that belongs to an incident.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinedSymptom {
+    /// Its key, the same for as long as its rule and workflow are.
+    pub key: String,
+    /// Its sentence when it joined or was last told.
+    pub text: String,
+    /// When it began.
+    pub since: DateTime<Utc>,
+    /// When it was over; none while it fires.
+    pub ended_at: Option<DateTime<Utc>>,
+    /// Whether its end is the same as that of the incident's dead letters, which are counted for themselves.
+    pub is_of_letters: bool,
+}
+
+impl Incident {
+    /// A symptom joins it, or fires again; nobody is told for that alone.
+    pub fn join(&mut self, symptom: JoinedSymptom) {
+        match self.symptoms.iter_mut().find(|s| s.key == symptom.key) {
+            Some(known) => *known = symptom,
+            None => self.symptoms.push(symptom),
+        }
+    }
+
+    /// A symptom of it is over. False when it is none of its own, or was over.
+    pub fn end_symptom(&mut self, key: &str, now: DateTime<Utc>) -> bool {
+        match self.symptoms.iter_mut().find(|s| s.key == key && s.ended_at.is_none()) {
+            Some(symptom) => {
+                symptom.ended_at = Some(now);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Whether a symptom of it fires.
+    pub fn has_symptom(&self) -> bool {
+        self.symptoms.iter().any(|s| s.ended_at.is_none())
+    }
+
+    /// When the newest failure arrived, or the last symptom was over: from then on it is quiet. A symptom of its dead letters is over
+    /// when they are, which is no news.
+    pub fn last_news_at(&self) -> DateTime<Utc> {
+        let ends = self.symptoms.iter().filter(|s| !s.is_of_letters).filter_map(|s| s.ended_at);
+        ends.fold(self.last_failure_at, DateTime::max)
+    }
+}
