@@ -13,6 +13,7 @@ use super::reading::{Context, Read};
 use super::sentence::{self, Against, Burn, span};
 use super::span::Holes;
 use super::state::{Finding, Reading};
+use std::cmp::Ordering;
 
 /// History from which on the usual number of runs is learned, in s.
 pub(super) const LEARNED_FROM: i64 = 86_400;
@@ -23,8 +24,12 @@ const WARM_RUNS: u64 = 10;
 /// After a gap, so much of the short window (or a fifth of it) has to be covered before anything is said, in s.
 const COVERED_MIN: i64 = 60;
 
-/// Runs that a short window needs for its rate to say whether it still burns.
-const HOT_RUNS: u64 = 10;
+/// Before a window tells that something is over, so many failures are expected in it, as if all went on, for each part of
+/// the runs that is good: then so few as a quarter come by chance in one of some hundred windows.
+const TELLING_FAILURES: u64 = 8;
+
+/// And so many runs: one good run ends nothing.
+const TELLING_RUNS: u64 = 3;
 
 /// All that a look at one workflow needs.
 struct Look<'a> {
@@ -217,6 +222,8 @@ impl<'a> Look<'a> {
             text: sentence.text,
             detail: sentence.detail,
             workflows: vec![self.context.plan.workflow.clone()],
+            // What is left for a ticket keeps nobody's page open.
+            is_hot: tier.is_page || held.is_some() || self.is_hot(),
             held,
         }
     }
@@ -241,7 +248,7 @@ impl<'a> Look<'a> {
     fn against(&self, long: i64) -> Against {
         // A few runs less than expected are not worth a word.
         let seen = Ratio::from(self.window(long).total.saturating_mul(20) / 19);
-        let is_seen = seen.compare(self.expected(long)) != std::cmp::Ordering::Less;
+        let is_seen = seen.compare(self.expected(long)) != Ordering::Less;
         let learned = self.floor.num.saturating_mul(86_400) / self.floor.den;
         match self.plan.expected_per_day {
             _ if is_seen => Against::Observed,
@@ -250,19 +257,35 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Whether it still burns faster than the objective allows, in the shortest window that says anything: an incident
-    /// is not over then, whatever a tier near its threshold does.
+    /// Whether it still burns: faster than the objective allows, and at least a quarter as fast as it did. An incident is
+    /// not over then, whatever a tier near its threshold does. Asked of the shortest window that can tell: after a total
+    /// outage some minutes do, but a slow burn may leave no failure for half an hour and go on.
     fn is_hot(&self) -> bool {
-        let Some(before) = self.context.before else { return false };
-        let shorts = || {
-            let mut shorts: Vec<i64> = self.plan.tiers.iter().map(|tier| tier.short).collect();
-            shorts.sort_unstable();
-            shorts
+        self.context.is_known() && self.still_burns().unwrap_or(false)
+    }
+
+    fn still_burns(&self) -> Option<bool> {
+        let burning = self.burning_share()?;
+        let would_fail = |short: i64| burning.times(Ratio::from(self.window(short).total)).unwrap_or(Ratio::ZERO);
+        let needed = burning.complement().and_then(|good| good.times(Ratio::from(TELLING_FAILURES)))?;
+        let mut shorts: Vec<i64> = self.plan.tiers.iter().map(|tier| tier.short).collect();
+        shorts.sort_unstable();
+        let can_tell = |short: &&i64| {
+            self.window(**short).total >= TELLING_RUNS && would_fail(**short).compare(needed) != Ordering::Less
         };
-        let of_tier = |name: &String| self.plan.tiers.iter().find(|tier| tier.name == *name).map(|tier| tier.short);
-        let telling = shorts().into_iter().find(|short| self.window(*short).total >= HOT_RUNS);
-        let window = telling.or_else(|| before.tier.as_ref().and_then(of_tier));
-        window.and_then(|short| self.is_over(short, self.plan.budget)).unwrap_or(false)
+        let short = *shorts.iter().find(can_tell).or(shorts.last())?;
+        let failed = Ratio::from(self.window(short).failed.saturating_mul(4));
+        Some(failed.compare(would_fail(short)) != Ordering::Less && self.is_over(short, self.plan.budget)?)
+    }
+
+    /// The share of runs that failed, in the long window of a tier that pages: the largest.
+    fn burning_share(&self) -> Option<Ratio> {
+        let pages = self.plan.tiers.iter().filter(|tier| tier.is_page);
+        let shares = pages.filter_map(|tier| {
+            let window = self.window(tier.long);
+            Ratio::new(window.failed.into(), window.total.into())
+        });
+        shares.reduce(Ratio::or_more)
     }
 
     /// When something could change without news: a bucket leaves a window, reports are missed, the usual number is learned

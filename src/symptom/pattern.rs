@@ -70,6 +70,7 @@ impl SharedLook<'_> {
             detail: sentence.detail,
             workflows,
             held: None,
+            is_hot: true,
         }
     }
 

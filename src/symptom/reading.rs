@@ -40,6 +40,7 @@ impl Context<'_> {
             detail: sentence.detail,
             workflows: vec![self.plan.workflow.clone()],
             held: None,
+            is_hot: true,
         })
     }
 

@@ -70,8 +70,8 @@ pub struct SymptomState {
     pub workflows: Vec<WorkflowName>,
     /// Why the state is only held: nothing is known at present.
     pub held: Option<String>,
-    /// Still burning above what the objective allows, or held: an incident is not over yet. Delays neither firing nor
-    /// clearing of the symptom.
+    /// An incident of it is not over: it fires, but a burn rate that fires for a ticket only while it still burns above
+    /// what the objective allows; or it has just cleared and still burns; or it is held. Delays neither firing nor clearing.
     pub is_hot: bool,
 }
 
@@ -137,6 +137,8 @@ pub(super) struct Finding {
     pub workflows: Vec<WorkflowName>,
     /// Part of it is only held.
     pub held: Option<String>,
+    /// Whether an incident of it is not over.
+    pub is_hot: bool,
 }
 
 /// How a state changed.
@@ -260,6 +262,6 @@ fn state_of(head: &Head<'_>, finding: Finding, at: DateTime<Utc>) -> SymptomStat
         detail: finding.detail,
         workflows: finding.workflows,
         held: finding.held,
-        is_hot: true,
+        is_hot: finding.is_hot,
     }
 }
