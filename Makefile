@@ -45,8 +45,9 @@ build: ## build the release binary
 	cargo build --release --locked
 
 .PHONY: bench
-bench: nats-server build ## measure intake, page latency and storms against a real server, beside the reference pipeline
+bench: nats-server build ## measure intake, page latency and storms on real servers, and how good the symptoms are
 	cargo bench --locked --bench intake -- $(ARGS)
+	cargo bench --locked --bench precision
 
 .PHONY: acceptance
 acceptance: nats-server build ## run the acceptance scenarios that are due (ACCEPTANCE_DIR says where they are)

@@ -13,6 +13,7 @@ use super::reading::{Context, Read};
 use super::sentence::{self, Against, Burn, Sentence, span};
 use super::span::Holes;
 use super::state::{Finding, Reading};
+use std::cmp::Ordering;
 use std::time::Duration;
 
 /// History from which on the usual number of runs is learned, in s.
@@ -24,8 +25,12 @@ const WARM_RUNS: u64 = 10;
 /// After a gap, so much of the short window (or a fifth of it) has to be covered before anything is said, in s.
 const COVERED_MIN: i64 = 60;
 
-/// Failures that a short window has at a tier's threshold when it tells whether it still burns.
-const HOT_FAILURES: u64 = 5;
+/// Before a window tells that something is over, so many failures are expected in it, as if all went on, for each part of
+/// the runs that is good: then so few as a quarter come by chance in one of some hundred windows.
+const TELLING_FAILURES: u64 = 8;
+
+/// And so many runs: one good run ends nothing.
+const TELLING_RUNS: u64 = 3;
 
 /// All that a look at one workflow needs.
 struct Look<'a> {
@@ -204,8 +209,9 @@ impl<'a> Look<'a> {
             tiers,
             value: rate,
             workflows: vec![self.context.plan.workflow.clone()],
+            // What is left for a ticket keeps nobody's page open.
+            is_hot: tier.is_page || held.is_some() || self.is_hot(),
             held,
-            is_hot: tier.is_page || self.is_hot(),
         }
     }
 
@@ -247,7 +253,7 @@ impl<'a> Look<'a> {
     fn against(&self, long: i64) -> Against {
         // A few runs less than expected are not worth a word.
         let seen = Ratio::from(self.window(long).total.saturating_mul(20) / 19);
-        let is_seen = seen.compare(self.expected(long)) != std::cmp::Ordering::Less;
+        let is_seen = seen.compare(self.expected(long)) != Ordering::Less;
         let learned = self.floor.num.saturating_mul(86_400) / self.floor.den;
         match self.plan.expected_per_day {
             _ if is_seen => Against::Observed,
@@ -256,27 +262,35 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Whether it still burns faster than the objective allows: an incident is not over then, whatever a tier near its
-    /// threshold does. A quiet night hides nothing: of the runs that there are too many fail, and not just one.
+    /// Whether it still burns: faster than the objective allows, and at least a quarter as fast as it did. An incident is
+    /// not over then, whatever a tier near its threshold does. Asked of the shortest window that can tell: after a total
+    /// outage some minutes do, but a slow burn may leave no failure for half an hour and go on.
     fn is_hot(&self) -> bool {
-        let Some(short) = self.telling_window() else { return true };
-        let Window { failed, total, .. } = self.window(short);
-        let is_over_seen = failed >= 2 && is_over(failed, self.plan.budget, Ratio::from(total));
-        is_over_seen || self.is_over(short, self.plan.budget).unwrap_or(false)
+        self.context.is_known() && self.still_burns().unwrap_or(false)
     }
 
-    /// The shortest window in which the tier that fired would see some failures and not just none or one, so that it says
-    /// soon when it is over; no longer than the short windows of tiers that page. Where a tier that does not page fires,
-    /// the lowest that does is asked. None when nothing has fired.
-    fn telling_window(&self) -> Option<i64> {
-        let fired = self.context.before?.tier.as_ref();
-        let tiers = &self.plan.tiers;
-        let own = tiers.iter().find(|tier| Some(&tier.name) == fired);
-        let tier = own.filter(|tier| tier.is_page).or_else(|| tiers.iter().rfind(|tier| tier.is_page)).or(own)?;
-        let shorts = self.plan.windows.iter().filter(|window| tiers.iter().any(|tier| tier.short == **window));
-        let longest = tiers.iter().filter(|tier| tier.is_page).map(|tier| tier.short).max().unwrap_or(tier.short);
-        let tells = |short: &i64| !is_over(HOT_FAILURES, tier.threshold, Ratio::from(self.window(*short).total));
-        Some(shorts.copied().take_while(|short| *short < longest).find(tells).unwrap_or(longest))
+    fn still_burns(&self) -> Option<bool> {
+        let burning = self.burning_share()?;
+        let would_fail = |short: i64| burning.times(Ratio::from(self.window(short).total)).unwrap_or(Ratio::ZERO);
+        let needed = burning.complement().and_then(|good| good.times(Ratio::from(TELLING_FAILURES)))?;
+        let mut shorts: Vec<i64> = self.plan.tiers.iter().map(|tier| tier.short).collect();
+        shorts.sort_unstable();
+        let can_tell = |short: &&i64| {
+            self.window(**short).total >= TELLING_RUNS && would_fail(**short).compare(needed) != Ordering::Less
+        };
+        let short = *shorts.iter().find(can_tell).or(shorts.last())?;
+        let failed = Ratio::from(self.window(short).failed.saturating_mul(4));
+        Some(failed.compare(would_fail(short)) != Ordering::Less && self.is_over(short, self.plan.budget)?)
+    }
+
+    /// The share of runs that failed, in the long window of a tier that pages: the largest.
+    fn burning_share(&self) -> Option<Ratio> {
+        let pages = self.plan.tiers.iter().filter(|tier| tier.is_page);
+        let shares = pages.filter_map(|tier| {
+            let window = self.window(tier.long);
+            Ratio::new(window.failed.into(), window.total.into())
+        });
+        shares.reduce(Ratio::or_more)
     }
 
     /// When something could change without news: a bucket leaves a window, reports are missed, the usual number is learned

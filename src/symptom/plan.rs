@@ -21,6 +21,16 @@ pub struct Plan {
     pub rules: Vec<Applied>,
 }
 
+impl Plan {
+    /// Its burn rates, in config order.
+    pub fn burn_rates(&self) -> impl Iterator<Item = (&Applied, &BurnPlan)> {
+        self.rules.iter().filter_map(|rule| {
+            let Ask::BurnRate(plan) = &rule.ask else { return None };
+            Some((rule, plan.as_ref()))
+        })
+    }
+}
+
 /// A rule that applies.
 #[derive(Clone, Debug)]
 pub struct Applied {

@@ -71,9 +71,8 @@ pub struct SymptomState {
     pub workflows: Vec<WorkflowName>,
     /// Why the state is only held: nothing is known at present.
     pub held: Option<String>,
-    /// Still burning above what the objective allows, or held: an incident is not over yet, whatever a tier near its
-    /// threshold does. A tier that does not page may fire for hours after it is over, and is not hot then. Of kinds other
-    /// than `burn_rate`: whether it fires. Delays neither firing nor clearing of the symptom.
+    /// An incident of it is not over: it fires, but a burn rate that fires for a ticket only while it still burns above
+    /// what the objective allows; or it has just cleared and still burns; or it is held. Delays neither firing nor clearing.
     pub is_hot: bool,
 }
 
@@ -139,7 +138,7 @@ pub(super) struct Finding {
     pub workflows: Vec<WorkflowName>,
     /// Part of it is only held.
     pub held: Option<String>,
-    /// It still burns now, and not only in what a long window remembers.
+    /// Whether an incident of it is not over.
     pub is_hot: bool,
 }
 

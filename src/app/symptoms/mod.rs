@@ -11,7 +11,7 @@ use crate::live::Live;
 use crate::name::WorkflowName;
 use crate::store::symptoms::{self, MemoryRow, StateRow};
 use crate::store::{Store, StoreError, WriteTx};
-use crate::symptom::{Change, Rules, Signal, SymptomState, SymptomTold, ToldSymptom, Watch};
+use crate::symptom::{Change, Rules, Severity, Signal, SymptomState, SymptomTold, ToldSymptom, Watch};
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use kept::standing;
 use letters::{Changed, letter_comes};
@@ -325,10 +325,14 @@ impl SymptomDesk {
             Change::Moved(state) => state.tier.as_ref().is_some_and(|tier| !known.tiers.contains(tier)),
             Change::Cleared(_) | Change::Held(_) => false,
         };
+        let is_paging = is_worse && state.severity == Severity::Page;
         let told = match &change {
             // One that flickers fires again before its incident is over, and rejoins it.
             Change::Fired(_) => tell(tx, live, state, now, has_messages).await?,
-            Change::Moved(_) if known.told.incident_id().is_none() => tell(tx, live, state, now, has_messages).await?,
+            // A tier that pages may come when the incident of an earlier one is over.
+            Change::Moved(_) if is_paging || known.told.incident_id().is_none() => {
+                tell(tx, live, state, now, has_messages).await?
+            }
             Change::Moved(_) | Change::Cleared(_) | Change::Held(_) => known.told,
         };
         let body = serde_json::to_string(state)
@@ -356,7 +360,7 @@ impl SymptomDesk {
 
     /// Keys of symptoms whose incidents are not over for them: those that fire, and those that still flicker. None while nothing is known.
     pub fn active_keys(&self) -> Option<BTreeSet<String>> {
-        Some(self.watch.as_ref()?.states().map(|s| s.key.id()).collect())
+        Some(self.watch.as_ref()?.states().filter(|s| s.is_hot).map(|s| s.key.id()).collect())
     }
 
     /// Symptoms that fire, with their sentences as they read at the last look.

@@ -1,6 +1,7 @@
 //! Tests of the room through its door: timelines in virtual time, and what they are made with.
 
 mod burn;
+mod hot;
 mod kinds;
 mod lazy;
 mod properties;
