@@ -48,6 +48,10 @@ build: ## build the release binary
 bench: nats-server build ## measure intake, page latency and storms against a real server, beside the reference pipeline
 	cargo bench --locked --bench intake -- $(ARGS)
 
+.PHONY: bench-year
+bench-year: build ## play a year of a million events twice, and compare bytes, seconds and memory
+	cargo bench --locked --bench year -- $(ARGS)
+
 .PHONY: acceptance
 acceptance: nats-server build ## run the acceptance scenarios that are due (ACCEPTANCE_DIR says where they are)
 	.ci/acceptance
