@@ -369,3 +369,5 @@ fn sentence_case(text: &str) -> String {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod windows;
