@@ -49,6 +49,10 @@ bench: nats-server build ## measure intake, page latency and storms on real serv
 	cargo bench --locked --bench intake -- $(ARGS)
 	cargo bench --locked --bench precision
 
+.PHONY: bench-year
+bench-year: build ## play a year of a million events twice, and compare bytes, seconds and memory
+	cargo bench --locked --bench year -- $(ARGS)
+
 .PHONY: acceptance
 acceptance: nats-server build ## run the acceptance scenarios that are due (ACCEPTANCE_DIR says where they are)
 	.ci/acceptance

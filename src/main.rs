@@ -6,9 +6,6 @@ use matins::cli::{self, Cli};
 use matins::config::environment;
 use std::process::ExitCode;
 
-/// Threads that run the service; work that blocks has its own.
-const WORKERS: usize = 2;
-
 fn main() -> ExitCode {
     // Before anything makes a TLS client. It fails only when one was chosen already.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -16,11 +13,7 @@ fn main() -> ExitCode {
     if let Some(voice) = cli.voice() {
         logging::start(voice, environment("MATINS_LOG_FORMAT").as_deref(), environment("RUST_LOG").as_deref());
     }
-    let runtime = if cli.serves() {
-        tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()
-    } else {
-        tokio::runtime::Builder::new_current_thread().enable_all().build()
-    };
+    let runtime = cli.runtime().build();
     match runtime {
         Ok(runtime) => runtime.block_on(cli::run(cli)),
         Err(error) => {

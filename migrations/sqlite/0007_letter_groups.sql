@@ -52,3 +52,5 @@ END;
 
 CREATE INDEX causes_regressed ON causes (regressed_at) WHERE regressed_at IS NOT NULL;
 CREATE INDEX decisions_paged ON decisions (fate_id) WHERE fate = 'paged';
+-- What stands in for a message is looked for when one is forgotten.
+CREATE INDEX outbox_fallback_id ON outbox (fallback_id) WHERE fallback_id IS NOT NULL;

@@ -30,14 +30,16 @@ pub(super) async fn advance_all(
             ticked.look_at(next_change_at(&incident, reading));
             continue;
         }
-        // One transition a tick; the next may follow at once.
-        ticked.look_at(Some(now + NEXT_TICK));
         match advance_one(store, live, incident.id, &over, now).await {
-            Ok(moved) => {
-                ticked.has_messages |= moved;
-                ticked.has_moved |= moved;
+            Ok(Moved { has_moved, next_at }) => {
+                ticked.has_messages |= has_moved;
+                ticked.has_moved |= has_moved;
+                ticked.look_at(next_at);
             }
-            Err(error) => ticked.failures.push(("incident", error)),
+            Err(error) => {
+                ticked.look_at(Some(now + NEXT_TICK));
+                ticked.failures.push(("incident", error));
+            }
         }
     }
 }
@@ -48,6 +50,14 @@ fn ended(incident: &Incident, active: &BTreeSet<String>) -> Vec<String> {
     firing.map(|s| s.key.clone()).filter(|key| !active.contains(key)).collect()
 }
 
+/// What became of an incident that was due.
+struct Moved {
+    /// Whether it was told again, or ended.
+    has_moved: bool,
+    /// When it is due again, if ever.
+    next_at: Option<DateTime<Utc>>,
+}
+
 /// It may have changed between the two looks: what is decided here is decided inside the transaction.
 async fn advance_one(
     store: &Store,
@@ -55,25 +65,33 @@ async fn advance_one(
     id: IncidentId,
     over: &[String],
     now: DateTime<Utc>,
-) -> Result<bool, StoreError> {
+) -> Result<Moved, StoreError> {
     let mut tx = store.begin().await?;
-    let Some(mut incident) = incidents::find(&mut tx, id).await? else { return Ok(false) };
+    let Some(mut incident) = incidents::find(&mut tx, id).await? else {
+        return Ok(Moved { has_moved: false, next_at: None });
+    };
     if !over.is_empty() {
         over.iter().for_each(|key| _ = incident.end_symptom(key, now));
         incidents::save(&mut tx, &incident).await?;
     }
     let open_letters = letters::open_of_incident(&mut tx, id.0).await?;
-    let transition = advance(&incident, Reading { open_letters }, now);
-    let moved = carry_out(&mut tx, live, incident, &transition, open_letters, now).await?;
+    let reading = Reading { open_letters };
+    let transition = advance(&incident, reading, now);
+    let has_moved = carry_out(&mut tx, live, &mut incident, &transition, open_letters, now).await?;
     tx.commit().await?;
-    Ok(moved)
+    // One transition a tick; the next may follow at once.
+    let next_at = match advance(&incident, reading, now) {
+        Transition::Rest => next_change_at(&incident, reading),
+        Transition::Remind(_) | Transition::Escalate(_) | Transition::Resolve => Some(now + NEXT_TICK),
+    };
+    Ok(Moved { has_moved, next_at })
 }
 
 /// Writes a transition and its messages. False when there was nothing to do.
 async fn carry_out(
     tx: &mut WriteTx,
     live: &Live,
-    mut incident: Incident,
+    incident: &mut Incident,
     transition: &Transition,
     open_letters: u64,
     now: DateTime<Utc>,
@@ -84,15 +102,15 @@ async fn carry_out(
     let number = queue::next_numbers(tx, 1).await?;
     let entries: Vec<NewEntry> = match transition {
         Transition::Rest => Vec::new(),
-        Transition::Remind(reason) => live.announcer.reminder(&incident, *reason, open_letters, number, now),
-        Transition::Escalate(step) => live.announcer.escalation(&incident, step, open_letters, number, now),
+        Transition::Remind(reason) => live.announcer.reminder(incident, *reason, open_letters, number, now),
+        Transition::Escalate(step) => live.announcer.escalation(incident, step, open_letters, number, now),
         Transition::Resolve => {
             incident.resolve(None, now);
-            live.announcer.resolved(&incident, open_letters, number, now)
+            live.announcer.resolved(incident, open_letters, number, now)
         }
     };
     incident.note_told(transition, now);
-    incidents::save(tx, &incident).await?;
+    incidents::save(tx, incident).await?;
     for entry in &entries {
         queue::enqueue(tx, entry).await?;
     }

@@ -6,17 +6,21 @@ use super::symptoms::{Settled, SymptomDesk};
 use crate::config::DigestSettings;
 use crate::digest::Late;
 use crate::digest::plan::{DigestRule, PlanDecision, plan};
-use crate::digest_job::{self, Occasion, Target, Telling, WindowOutcome};
+use crate::digest_job::{self, Composing, Occasion, Target, Telling, WindowOutcome};
 use crate::live::Live;
 use crate::store::catalogue::Catalogue;
-use crate::store::ledger::Cover;
+use crate::store::ledger::{Cover, Covers};
+use crate::store::retention::{self, Keep};
 use crate::store::{Store, StoreError, ledger};
 use crate::symptom::ToldSymptom;
 use chrono::{DateTime, DurationRound, TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 use tracing::{info, warn};
 
+/// How often what is old is looked for.
+const FORGET_EVERY: TimeDelta = TimeDelta::hours(1);
 /// How soon the service looks again.
 pub(super) const NEXT_TICK: TimeDelta = TimeDelta::seconds(1);
 
@@ -49,6 +53,10 @@ pub struct Ticker {
     rest: Option<(String, DateTime<Utc>)>,
     /// What windows refer to.
     catalogue: Catalogue,
+    /// When what is old is forgotten again.
+    forget_at: DateTime<Utc>,
+    /// Digests that are on their way.
+    composing: Composing,
 }
 
 /// What a tick came to.
@@ -116,6 +124,19 @@ impl Ticker {
         watermark: &mut impl Watermark,
         now: DateTime<Utc>,
     ) -> Ticked {
+        let mut ticked = self.begin(store, live, watermark, now).await;
+        self.finish(store, &mut ticked).await;
+        ticked
+    }
+
+    /// All of a tick but writing its digests, which are composed meanwhile: `finish` comes before the next one begins.
+    pub async fn begin(
+        &mut self,
+        store: &Store,
+        live: &Arc<Live>,
+        watermark: &mut impl Watermark,
+        now: DateTime<Utc>,
+    ) -> Ticked {
         let mut ticked = Ticked::default();
         if let Err(error) = self.look_at_symptoms(store, live, watermark, now, &mut ticked).await {
             ticked.failures.push(("symptoms", error));
@@ -123,15 +144,31 @@ impl Ticker {
         let active = self.symptoms.active_keys();
         let known = &mut self.catalogue.incidents;
         incidents::advance_all(store, live, active.as_ref(), known, now, &mut ticked).await;
+        if let Err(error) = self.forget(store, live, now).await {
+            ticked.failures.push(("retention", error));
+        }
         let due = self.find_due(store, live, now, &mut ticked).await;
         if !due.is_empty() {
             watermark.refresh().await;
-            if let Err(error) = self.tell(store, live, watermark, due, now, &mut ticked).await {
+            if let Err(error) = self.compose(store, live, watermark, due, now, &mut ticked).await {
                 ticked.failures.push(("digest", error));
             }
         }
         watermark.keep_only(&self.waiting.values().map(|o| o.window.end_at).collect());
         ticked
+    }
+
+    /// Writes the digests that are being composed.
+    pub async fn finish(&mut self, store: &Store, ticked: &mut Ticked) {
+        for telling in self.composing.write(store).await {
+            match telling {
+                Ok(telling) => {
+                    note(&telling);
+                    ticked.has_messages |= telling.outcome == WindowOutcome::Enqueued;
+                }
+                Err(error) => ticked.failures.push(("digest", error)),
+            }
+        }
     }
 
     async fn look_at_symptoms(
@@ -151,6 +188,28 @@ impl Ticker {
         Ok(())
     }
 
+    /// Forgets what is older than config keeps it, little by little.
+    async fn forget(&mut self, store: &Store, live: &Live, now: DateTime<Utc>) -> Result<(), StoreError> {
+        if now < self.forget_at {
+            return Ok(());
+        }
+        let kept = &live.config.store;
+        let since = |length: Duration| {
+            let at = TimeDelta::from_std(length).ok().and_then(|length| now.checked_sub_signed(length));
+            at.unwrap_or(DateTime::<Utc>::MIN_UTC)
+        };
+        let keep = Keep {
+            events_since: since(kept.keep_events),
+            counters_since: since(kept.keep_counters),
+            digests_since: since(kept.keep_digests),
+        };
+        let mut tx = store.begin().await?;
+        let has_more = retention::forget(&mut tx, &keep).await?;
+        tx.commit().await?;
+        self.forget_at = if has_more { now } else { now + FORGET_EVERY };
+        Ok(())
+    }
+
     /// The windows that are due. A target that can't be looked at holds up no other.
     async fn find_due(
         &mut self,
@@ -165,10 +224,17 @@ impl Ticker {
             return Vec::new();
         }
         self.waiting.retain(|target, _| live.targets.contains(target));
+        let covers = match ledger::covers(store.reader()).await {
+            Ok(covers) => covers,
+            Err(error) => {
+                ticked.failures.push(("digest", error));
+                return Vec::new();
+            }
+        };
         let (mut found, mut next_at, failed_before) = (Vec::new(), None, ticked.failures.len());
         for target in live.targets.iter() {
             let Some(settings) = live.config.digests.get(&target.digest) else { continue };
-            let due = self.due(store, live, settings, target, now).await;
+            let due = self.due(store, live, settings, target, &covers, now).await;
             let at = match due {
                 Ok(Due::Tell(occasion)) => {
                     found.push((target.clone(), occasion));
@@ -194,7 +260,8 @@ impl Ticker {
         found
     }
 
-    async fn tell(
+    /// Has the digests composed for which intake has come far enough.
+    async fn compose(
         &mut self,
         store: &Store,
         live: &Arc<Live>,
@@ -211,6 +278,9 @@ impl Ticker {
                     occasion.incomplete = passed.incomplete;
                     occasion.firing = firing.clone();
                     self.waiting.remove(&target);
+                    if let Some(settings) = live.config.digests.get(&target.digest) {
+                        ticked.look_at(settings.schedule.next_after(now, settings.timezone));
+                    }
                     ready.push((target, occasion));
                 }
                 None => {
@@ -222,18 +292,7 @@ impl Ticker {
         if ready.is_empty() {
             return Ok(());
         }
-        for telling in digest_job::tell(store, live, &mut self.catalogue, ready, now).await? {
-            match telling {
-                Ok(telling) => {
-                    note(&telling);
-                    ticked.has_messages |= telling.outcome == WindowOutcome::Enqueued;
-                    if let Some(settings) = live.config.digests.get(&telling.target.digest) {
-                        ticked.look_at(settings.schedule.next_after(now, settings.timezone));
-                    }
-                }
-                Err(error) => ticked.failures.push(("digest", error)),
-            }
-        }
+        self.composing = digest_job::compose_all(store, live, &mut self.catalogue, ready, now).await?;
         Ok(())
     }
 
@@ -244,12 +303,14 @@ impl Ticker {
         live: &Live,
         settings: &DigestSettings,
         target: &Target,
+        covers: &Covers,
         now: DateTime<Utc>,
     ) -> Result<Due, StoreError> {
         if let Some(occasion) = self.waiting.get(target) {
             return Ok(Due::Tell(occasion.clone()));
         }
-        let cover = cover_of(store, target, settings, now).await?;
+        let known = covers.get(&(target.digest.to_string(), target.key())).cloned();
+        let cover = cover_of(store, target, settings, known, now).await?;
         let rule = DigestRule {
             schedule: &settings.schedule,
             timezone: settings.timezone,
@@ -289,11 +350,11 @@ async fn cover_of(
     store: &Store,
     target: &Target,
     settings: &DigestSettings,
+    known: Option<Cover>,
     now: DateTime<Utc>,
 ) -> Result<Cover, StoreError> {
     let (digest, key) = (target.digest.as_str(), target.key());
     let schedule = format!("{} {}", settings.schedule.line(), settings.timezone);
-    let known = ledger::cover(store.reader(), digest, &key).await?;
     match known {
         Some(cover) if cover.schedule == schedule => Ok(cover),
         Some(cover) => {

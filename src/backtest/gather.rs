@@ -5,7 +5,7 @@ use crate::app::tick::Held;
 use crate::deliver::Channel;
 use crate::digest_job;
 use crate::live::Live;
-use crate::outbox::{Entry, MessageKind, NewEntry, queue};
+use crate::outbox::{Entry, EntryId, MessageKind, NewEntry, queue};
 use crate::render::{Content, MailFrame};
 use crate::store::ledger::DigestRow;
 use crate::store::letters::Letter;
@@ -16,13 +16,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Messages that are taken from the outbox at once.
 const MESSAGES_MAX: u32 = 200;
-/// Digests that were printed are kept for so long.
-const KEEP_DIGESTS: TimeDelta = TimeDelta::days(1);
+/// How often what was printed is forgotten.
+const KEEP_PRINTED: TimeDelta = TimeDelta::hours(6);
 
 /// What was seen so far, so that each thing is said once.
 #[derive(Debug)]
 pub(super) struct Gather {
     store: Store,
+    /// The last message that was printed.
+    printed: EntryId,
     letters_seen: i64,
     /// Letters that were resolved at the last instant which was looked at.
     resolved_at: Option<DateTime<Utc>>,
@@ -37,6 +39,7 @@ impl Gather {
     pub fn new(store: Store) -> Self {
         Self {
             store,
+            printed: EntryId(0),
             letters_seen: 0,
             resolved_at: None,
             resolved: BTreeSet::new(),
@@ -50,37 +53,50 @@ impl Gather {
         let mut lines = Vec::new();
         loop {
             let mut reader = self.store.reader().acquire().await?;
-            let entries = queue::pending(&mut *reader, MESSAGES_MAX).await?;
-            let Some(last) = entries.last().map(|e| e.id) else { break };
+            let entries = queue::pending(&mut *reader, self.printed, MESSAGES_MAX).await?;
+            let Some(last) = entries.last() else { break };
+            self.printed = last.id;
             let ids: Vec<i64> = entries.iter().filter_map(|e| e.new.digest_id).collect();
             let mut digests = ledger::heads(&mut reader, &ids).await?;
             drop(reader);
             for Entry { new, .. } in &entries {
                 lines.extend(message(live, new, new.digest_id.and_then(|id| digests.remove(&id))));
             }
-            let mut tx = self.store.begin().await?;
-            queue::forget(&mut tx, last).await?;
-            if now >= self.forget_at {
-                self.forget_at = now + KEEP_DIGESTS;
-                ledger::forget_before(&mut tx, now - KEEP_DIGESTS).await?;
-            }
-            tx.commit().await?;
             if entries.len() < MESSAGES_MAX as usize {
                 break;
             }
         }
+        if now >= self.forget_at {
+            self.forget(now).await?;
+        }
         Ok(lines)
+    }
+
+    async fn forget(&mut self, now: DateTime<Utc>) -> Result<(), StoreError> {
+        self.forget_at = now + KEEP_PRINTED;
+        let mut tx = self.store.begin().await?;
+        queue::forget(&mut tx, self.printed).await?;
+        // Rows are numbered anew once none is left.
+        self.printed = EntryId(0);
+        ledger::forget_before(&mut tx, now).await?;
+        tx.commit().await?;
+        Ok(())
     }
 
     /// Dead letters that were opened since the last look, and those that were resolved in `[from, to]`.
     pub async fn letters(&mut self, from: DateTime<Utc>, to: DateTime<Utc>) -> Result<Vec<Line>, StoreError> {
+        let since = self.resolved_at.map_or(from, |seen| seen.min(from));
+        let mut conn = self.store.reader().acquire().await?;
+        let changed = letters::changed(&mut conn, self.letters_seen, since, to).await?;
+        drop(conn);
         let mut lines = Vec::new();
-        for letter in letters::opened_after(self.store.reader(), self.letters_seen).await? {
-            self.letters_seen = self.letters_seen.max(letter.id);
-            lines.push(letter_line(&letter, LineKind::DeadLetterOpened, letter.dead_lettered_at));
+        for letter in changed.iter().filter(|l| l.id > self.letters_seen) {
+            lines.push(letter_line(letter, LineKind::DeadLetterOpened, letter.dead_lettered_at));
         }
-        let from = self.resolved_at.map_or(from, |seen| seen.min(from));
-        let resolved = letters::resolved_between(self.store.reader(), from, to).await?;
+        self.letters_seen = changed.last().map_or(self.letters_seen, |l| l.id.max(self.letters_seen));
+        let is_within = |l: &&Letter| l.resolved_at.is_some_and(|at| since <= at && at <= to);
+        let mut resolved: Vec<&Letter> = changed.iter().filter(is_within).collect();
+        resolved.sort_by_key(|l| (l.resolved_at, l.id));
         for letter in resolved.iter().filter(|l| !self.resolved.contains(&l.id)) {
             let at = letter.resolved_at.unwrap_or(to);
             lines.push(letter_line(letter, LineKind::DeadLetterResolved, at));

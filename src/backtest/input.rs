@@ -1,5 +1,5 @@
-//! Reads the events of a file in order of arrival, without keeping them: the first pass notes where each line is and when it arrived,
-//! the second reads and decodes them ahead of the play. What the events mean is decided elsewhere.
+//! Reads the events of a file, or of a store, in order of arrival, without keeping them: the first pass notes where each is and when it
+//! arrived, the second reads and decodes them ahead of the play. What the events mean is decided elsewhere.
 
 use super::{BacktestError, Span};
 use crate::event::TimeMark;
@@ -7,10 +7,12 @@ use crate::ingest::commit::{Item, Redelivered};
 use crate::ingest::decode::read_instant;
 use crate::ingest::{DecodeOutcome, Inbound, Reader};
 use crate::store::intake::QuarantineRow;
+use crate::store::stored_event::{self, Recorded};
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use sqlx::SqlitePool;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom};
@@ -24,20 +26,28 @@ pub const SOURCE: &str = "file";
 const PORTION: usize = 256;
 const AHEAD: usize = 4;
 
-/// A line of the file.
+/// A line of the file, or a row of the store.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     arrival_ms: i64,
+    /// Where the line begins; of a row, which it is.
     offset: u64,
     length: u32,
     number: u32,
 }
 
-/// A file of events, looked through.
+/// Where the events are.
+#[derive(Clone, Debug)]
+enum Origin {
+    File(PathBuf),
+    Store(SqlitePool),
+}
+
+/// Events, looked through.
 #[derive(Clone, Debug)]
 pub struct Input {
-    path: PathBuf,
-    /// By arrival; lines that arrived at once are in the order of the file.
+    origin: Origin,
+    /// By arrival; what arrived at once is in the order of the file.
     places: Arc<[Place]>,
 }
 
@@ -78,7 +88,22 @@ impl Input {
         }
         let mut places = with_arrivals(places);
         places.sort_by_key(|p| p.arrival_ms);
-        Ok(Self { path: path.to_owned(), places: places.into() })
+        Ok(Self { origin: Origin::File(path.to_owned()), places: places.into() })
+    }
+
+    /// Looks through the events of a store that arrived from `from` on and before `to`. Its unreadable messages are left out.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub async fn of_store(store: SqlitePool, from: DateTime<Utc>, to: DateTime<Utc>) -> Result<Self, BacktestError> {
+        let rows = stored_event::arrivals(&store, from, to).await?;
+        let place = |(number, (row, arrival_ms)): (u32, (i64, i64))| Place {
+            arrival_ms,
+            offset: row.unsigned_abs(),
+            length: 0,
+            number,
+        };
+        Ok(Self { origin: Origin::Store(store), places: (1..).zip(rows).map(place).collect() })
     }
 
     /// Arrival of the first and of the last event; none when there is no line.
@@ -100,34 +125,65 @@ impl Input {
     /// Starts to read what arrives within `span`.
     pub fn flow(&self, reader: Arc<Reader>, span: Span) -> Inflow {
         let (portions, inbox) = mpsc::channel(AHEAD);
-        let (path, places, range) = (self.path.clone(), self.places.clone(), self.range(span));
-        tokio::task::spawn_blocking(move || {
-            let places = places.get(range).unwrap_or_default();
-            let read = || -> io::Result<()> {
-                let mut file = BufReader::with_capacity(1 << 16, File::open(&path)?);
-                let mut offset = 0;
-                for portion in places.chunks(PORTION) {
-                    let read = portion.iter().map(|p| read_place(&mut file, &mut offset, *p, &reader));
-                    let sent = portions.blocking_send(Ok(read.collect::<io::Result<VecDeque<_>>>()?));
-                    if sent.is_err() {
-                        break;
+        let (places, range) = (self.places.clone(), self.range(span));
+        match self.origin.clone() {
+            Origin::File(path) => {
+                tokio::task::spawn_blocking(move || {
+                    let read = read_file(&path, places.get(range).unwrap_or_default(), &reader, &portions);
+                    if let Err(source) = read {
+                        // Whoever asked may have gone away.
+                        let _ = portions.blocking_send(Err(BacktestError::Events { path, source }));
                     }
-                }
-                Ok(())
-            };
-            if let Err(source) = read() {
-                // Whoever asked may have gone away.
-                let _ = portions.blocking_send(Err(BacktestError::Events { path: path.clone(), source }));
+                });
             }
-        });
+            Origin::Store(store) => {
+                tokio::spawn(async move {
+                    for portion in places.get(range).unwrap_or_default().chunks(PORTION) {
+                        let read = read_rows(&store, portion, &reader).await;
+                        let failed = read.is_err();
+                        if portions.send(read).await.is_err() || failed {
+                            break;
+                        }
+                    }
+                });
+            }
+        }
         Inflow { inbox, ready: VecDeque::new() }
     }
+}
+
+type Portion = Result<VecDeque<Read>, BacktestError>;
+
+fn read_file(path: &Path, places: &[Place], reader: &Reader, portions: &mpsc::Sender<Portion>) -> io::Result<()> {
+    let mut file = BufReader::with_capacity(1 << 16, File::open(path)?);
+    let mut offset = 0;
+    for portion in places.chunks(PORTION) {
+        let read = portion.iter().map(|p| read_place(&mut file, &mut offset, *p, reader));
+        if portions.blocking_send(Ok(read.collect::<io::Result<_>>()?)).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn read_rows(store: &SqlitePool, places: &[Place], reader: &Arc<Reader>) -> Portion {
+    let rows: Vec<i64> = places.iter().map(|p| p.offset.cast_signed()).collect();
+    let mut recorded = stored_event::recorded(store, &rows).await?;
+    let read = places.iter().zip(&rows).filter_map(|(place, row)| {
+        let Recorded { workflow, body } = recorded.remove(row)?;
+        let arrival_at = DateTime::from_timestamp_millis(place.arrival_ms).unwrap_or_default();
+        // A body that does not name its workflow had it from its subject.
+        let subject = format!("{SOURCE}.{workflow}");
+        let item = decode(&Inbound { subject: &subject, ..inbound(body.as_bytes(), place.number, arrival_at) }, reader);
+        Some(Read { number: place.number, arrival_at, item })
+    });
+    Ok(read.collect())
 }
 
 /// Lines in order of arrival, read ahead.
 #[derive(Debug)]
 pub struct Inflow {
-    inbox: mpsc::Receiver<Result<VecDeque<Read>, BacktestError>>,
+    inbox: mpsc::Receiver<Portion>,
     ready: VecDeque<Read>,
 }
 
@@ -171,25 +227,26 @@ fn read_place(file: &mut BufReader<File>, offset: &mut u64, place: Place, reader
     file.read_exact(&mut line)?;
     *offset = place.offset + u64::from(place.length);
     let arrival_at = DateTime::from_timestamp_millis(place.arrival_ms).unwrap_or_default();
-    Ok(Read { number: place.number, arrival_at, item: decode(line.trim_ascii(), place.number, arrival_at, reader) })
+    let inbound = inbound(line.trim_ascii(), place.number, arrival_at);
+    Ok(Read { number: place.number, arrival_at, item: decode(&inbound, reader) })
 }
 
 /// The event of a line; to it `received_at` is a field that nobody knows. The body is not kept: nothing that a backtest prints is made
 /// from it.
-fn decode(line: &[u8], number: u32, received_at: DateTime<Utc>, reader: &Reader) -> Item {
-    match reader.read(inbound(line, number, received_at)) {
+fn decode(inbound: &Inbound<'_>, reader: &Reader) -> Item {
+    match reader.read(*inbound) {
         DecodeOutcome::Event(mut decoded) => {
             decoded.body = String::new();
             Item::Event(decoded, Redelivered::No)
         }
         DecodeOutcome::Quarantine { reason } => Item::Unreadable(QuarantineRow {
             stream: SOURCE.to_owned(),
-            sequence: i64::from(number),
+            sequence: inbound.sequence.cast_signed(),
             subject: SOURCE.to_owned(),
             headers: "[]".to_owned(),
             reason: reason.as_str(),
             explanation: reason.to_string(),
-            received_at,
+            received_at: inbound.received_at,
             raw: Vec::new(),
         }),
     }

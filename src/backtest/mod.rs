@@ -16,7 +16,7 @@ pub mod input;
 pub mod line;
 pub mod report;
 
-use crate::app::tick::{Passed, Ticker, Watermark};
+use crate::app::tick::{Passed, Ticked, Ticker, Watermark};
 use crate::event::{Event, EventType};
 use crate::ingest::Reader;
 use crate::ingest::commit::{Intake, Item, Progress, Signals};
@@ -178,15 +178,27 @@ impl Play<'_> {
         while now < span.to {
             let due_at = [next_at, self.agenda.next_after(now)].into_iter().flatten().min().unwrap_or(span.to);
             let mut cut = Cut { at: due_at.min(span.to), is_full: true };
+            let mut lines = Vec::new();
             while cut.is_full {
                 let batch = self.fill(&mut inflow, &mut cut).await?;
-                self.commit(batch).await?;
+                lines.extend(self.commit(batch).await?);
             }
+            self.finish(now).await?;
+            self.say(lines)?;
             now = cut.at;
             next_at = self.tick(now).await?;
             self.sink.progress(now, self.read_count);
         }
-        Ok(())
+        self.finish(now).await
+    }
+
+    /// Ends the tick of `at`: its digests were composed while the events after it were committed, which they are not about.
+    async fn finish(&mut self, at: DateTime<Utc>) -> Result<(), BacktestError> {
+        let mut ticked = Ticked::default();
+        self.ticker.finish(&self.store, &mut ticked).await;
+        fail_on(ticked.failures)?;
+        let lines = if ticked.has_messages { self.gather.messages(self.live, at).await? } else { Vec::new() };
+        self.say(lines)
     }
 
     /// Takes lines up to the cut, and cuts earlier where one asks for a look at once.
@@ -221,8 +233,8 @@ impl Play<'_> {
     }
 
     /// Commits a batch as if its newest message had just arrived, and says what came of it.
-    async fn commit(&mut self, batch: Vec<(Read, Option<Decision>)>) -> Result<(), BacktestError> {
-        let (Some(first), Some(last)) = (batch.first(), batch.last()) else { return Ok(()) };
+    async fn commit(&mut self, batch: Vec<(Read, Option<Decision>)>) -> Result<Vec<Line>, BacktestError> {
+        let (Some(first), Some(last)) = (batch.first(), batch.last()) else { return Ok(Vec::new()) };
         let (first_at, now, sequence) = (first.0.arrival_at, last.0.arrival_at, i64::from(last.0.number));
         self.read_count += batch.len();
         let progress = Progress {
@@ -257,14 +269,12 @@ impl Play<'_> {
         if committed.has_messages {
             lines.extend(self.gather.messages(self.live, now).await?);
         }
-        self.say(lines)
+        Ok(lines)
     }
 
     async fn tick(&mut self, now: DateTime<Utc>) -> Result<Option<DateTime<Utc>>, BacktestError> {
-        let ticked = self.ticker.tick(&self.store, self.live, &mut AllRead, now).await;
-        if let Some((_, error)) = ticked.failures.into_iter().next() {
-            return Err(error.into());
-        }
+        let ticked = self.ticker.begin(&self.store, self.live, &mut AllRead, now).await;
+        fail_on(ticked.failures)?;
         let mut lines = self.gather.holds(&ticked.holds, now);
         lines.extend(ticked.symptoms.iter().filter_map(|settled| symptom_line(settled, now)));
         if ticked.has_messages {
@@ -304,6 +314,10 @@ impl Play<'_> {
             Paging::Suppress(_) => Verdict::Unrouted,
         }
     }
+}
+
+fn fail_on(failures: Vec<(&'static str, StoreError)>) -> Result<(), BacktestError> {
+    failures.into_iter().next().map_or(Ok(()), |(_, error)| Err(error.into()))
 }
 
 /// Whether an event can have opened or resolved a dead letter.
@@ -355,3 +369,5 @@ fn sentence_case(text: &str) -> String {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod windows;

@@ -2,6 +2,8 @@
 
 use super::against::{Difference, Tally};
 use super::*;
+use crate::ingest::commit::Redelivered;
+use crate::ingest::{DecodeOutcome, Inbound};
 use crate::render::Parts;
 use crate::{app, config};
 use chrono::TimeDelta;
@@ -187,6 +189,57 @@ fn a_config_that_no_longer_protects_a_workflow_loses_its_page() {
     assert_eq!((lost.lost_pages.as_slice(), lost.loses_a_page()), (&[1][..], true));
     assert_eq!((gained.new_pages.as_slice(), gained.loses_a_page()), (&[1][..], false));
     assert!(lost.write().contains("pages -1 (1, then 0)"), "{}", lost.write());
+}
+
+/// A store that a service took these lines into; the second has its workflow from its subject.
+async fn recorded(live: &Live, lines: &[String], path: &std::path::Path) -> Store {
+    let store = Store::open(&format!("sqlite://{}", path.display())).await.unwrap();
+    let mut intake = Intake::new(store.clone(), Signals::Kept);
+    for (sequence, line) in (1..).zip(lines) {
+        let event: Value = serde_json::from_str(line).unwrap();
+        let received_at = at(event["occurred_at"].as_str().unwrap());
+        let nameless = line.replacen("\"workflow\":\"report\",", "", 1);
+        let payload = if sequence == 2 { nameless.as_bytes() } else { line.as_bytes() };
+        let subject = format!("failures.{}", event["workflow"].as_str().unwrap());
+        let inbound = Inbound { subject: &subject, headers: &[], payload, stream: "S", sequence, received_at };
+        let DecodeOutcome::Event(decoded) = live.reader.read(inbound) else { panic!("{line}") };
+        let progress = Progress {
+            stream: "S".to_owned(),
+            stream_made_at: DateTime::UNIX_EPOCH,
+            sequence: sequence.cast_signed(),
+            arrival_at: received_at,
+            lag: 0,
+        };
+        let batch = [Item::Event(decoded, Redelivered::No)];
+        intake.commit(&batch, &progress, &live.policy, &*live.announcer, received_at).await.unwrap();
+    }
+    store
+}
+
+#[tokio::test]
+async fn what_a_store_has_recorded_plays_as_it_would_from_a_file_while_a_service_has_the_store() {
+    let lines = [
+        failure(1, "pay", "2026-12-01T10:01:00Z"),
+        failure(2, "report", "2026-12-01T10:02:00Z"),
+        failure(3, "report", "2026-12-01T10:30:00Z"),
+    ];
+    let (live, dir, file) = (live(CONFIG), tempfile::tempdir().unwrap(), file(&lines));
+    let path = dir.path().join("matins.db");
+    let service = recorded(&live, &lines, &path).await;
+    let (from, to) = (at("2026-12-01T10:00:00Z"), at("2026-12-01T10:20:00Z"));
+    let reader = Store::open_to_read(&format!("sqlite://{}", path.display())).await.unwrap();
+    let inputs = [Input::of_store(reader, from, to).await.unwrap(), Input::open(file.path(), &live.reader).unwrap()];
+    let mut played = Vec::new();
+    for input in inputs {
+        let mut found = Found::default();
+        play(&live, &input, Span { from, to }, &mut found).await.unwrap();
+        played.push(found);
+    }
+    assert_eq!(played[0].lines, played[1].lines);
+    assert_eq!(played[0].verdicts, [(1, Verdict::Paged), (2, Verdict::Told)]);
+    service.close().await;
+    let missing = Store::open_to_read(&format!("sqlite://{}.no", path.display())).await;
+    assert!(missing.is_err());
 }
 
 #[derive(Clone, Debug)]

@@ -12,7 +12,9 @@ use crate::clock;
 use crate::config;
 use crate::live::Live;
 use crate::render::Parts;
+use crate::store::Store;
 use chrono::{DateTime, TimeDelta, Utc};
+use secrecy::ExposeSecret as _;
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,7 +24,7 @@ use std::sync::Arc;
 pub(super) async fn run(args: BacktestArgs) -> Result<ExitCode, Failure> {
     let live = load(&args.config.config)?;
     let other = args.against.as_deref().map(load).transpose()?;
-    let input = Input::open(&args.events, &live.reader)?;
+    let input = open(&args, &live).await?;
     let span = span(&args, &input)?;
     match other {
         Some(other) => compare(&args, &live, &other, &input, span).await,
@@ -37,6 +39,17 @@ fn load(path: &Path) -> Result<Arc<Live>, Failure> {
     let loaded = config::load(path, &config::environment, clock::now());
     let loaded = loaded.map_err(|e| Failure::Usage(e.to_string()))?;
     Ok(Arc::new(app::compile(loaded, Vec::new(), &KEYS, Parts::Words).0))
+}
+
+async fn open(args: &BacktestArgs, live: &Live) -> Result<Input, Failure> {
+    if let Some(path) = &args.events {
+        return Ok(Input::open(path, &live.reader)?);
+    }
+    let store = Store::open_to_read(live.config.store.url.expose_secret()).await?;
+    let to = args.to.unwrap_or_else(clock::now);
+    let last = args.last.and_then(|last| to.checked_sub_signed(TimeDelta::from_std(last).ok()?));
+    let from = args.from.or(last).unwrap_or(DateTime::UNIX_EPOCH);
+    Ok(Input::of_store(store, from, to).await?)
 }
 
 /// From the first arrival to the last, unless said.

@@ -22,6 +22,8 @@ pub struct Check<'a> {
     pub template_problems: &'a dyn Fn(&Config) -> Vec<String>,
 }
 
+/// How long before the last holiday that is listed the next ones are asked for.
+const HOLIDAYS_NOTICE: TimeDelta = TimeDelta::days(60);
 /// Exit code of a config that is refused.
 const REFUSED: u8 = 2;
 
@@ -64,6 +66,9 @@ pub fn overview(config: &Config, now: DateTime<Utc>, out: &mut dyn Write) -> io:
     for (name, calendar) in &config.calendars {
         writeln!(out, "  {name} ({})", calendar.timezone)?;
         write!(out, "{}", week_lines(calendar, now))?;
+        if let Some(last) = calendar.holidays_run_out(now, HOLIDAYS_NOTICE) {
+            writeln!(out, "    warning: no holiday is listed after {}", last.format("%a %-d %b %Y"))?;
+        }
     }
     writeln!(out, "\nWorkflows")?;
     for workflow in config.workflows.iter() {
@@ -245,6 +250,7 @@ digest.daily = ["ops"]
             Sat 21 Nov   22:00 to Sun 02:00
             Sun 22 Nov   closed
             Mon 23 Nov   09:30 to 13:00, 14:00 to 18:30
+            warning: no holiday is listed after Wed 18 Nov 2026
 
         Workflows
           pay (money), owner: Asha <asha@example.com>
@@ -255,6 +261,12 @@ digest.daily = ["ops"]
             routes: everything
             digests: daily to ops
         ");
+    }
+
+    #[test]
+    fn a_list_of_holidays_that_goes_on_is_not_warned_of() {
+        let (out, _, _) = checked(&GOOD.replace("[2026-11-18]", "[2026-11-18, 2027-03-22]"), &[]);
+        assert!(!out.contains("no holiday is listed"), "{out}");
     }
 
     #[test]

@@ -12,7 +12,6 @@ pub(super) const NO_EFFECT: &[&str] = &[
     "advisories",
     "web.auth.users",
     "web.auth.trusted_proxy_header",
-    "store.retention",
     "classify.*.workflow",
     "max_redrives",
 ];

@@ -614,10 +614,10 @@ fn what_has_no_effect_yet_is_a_warning_at_its_line() {
         assert!(found.message.contains("no effect yet"));
         assert_eq!(found.line, line_of(&text, &format!("[{key}]")));
     }
-    let inner = format!("{GOOD}\n[store]\nretention = {{ events = \"1d\" }}\n");
+    let inner = format!("{GOOD}\n[[watch.streams]]\nname = \"a\"\nstream = \"B\"\n");
     let warnings = load_text(&inner).unwrap().warnings;
     let lines: Vec<usize> = warnings.iter().map(|w| w.line).collect();
-    assert_eq!(lines, [line_of(&inner, "retention")]);
+    assert_eq!(lines, [line_of(&inner, "[[watch.streams]]")]);
 }
 
 #[test]

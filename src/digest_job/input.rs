@@ -1,7 +1,7 @@
 //! What a digest is composed from, picked from the snapshot of its window for one receiver. Nothing is decided or written here.
 
 use super::folded::{Folded, OpenCount};
-use super::snapshot::{Flow, Snapshot, WindowSnapshot};
+use super::snapshot::{Snapshot, WindowSnapshot};
 use super::target::Target;
 use super::urgent::{reads, urgent};
 use crate::config::Config;
@@ -16,7 +16,7 @@ use crate::live::Live;
 use crate::name::{RouteName, WorkflowName};
 use crate::route::Route;
 use crate::store::catalogue::{Catalogue, Cause, Pair};
-use crate::store::digest_input::{self as read, Count, LetterChanges, OpenIncident};
+use crate::store::digest_input::{self as read, Count, LetterChanges, Lists, OpenIncident};
 use crate::store::{StoreError, silences};
 use crate::symptom::ToldSymptom;
 use chrono::{DateTime, Utc};
@@ -59,9 +59,9 @@ pub async fn read_input(
     };
     let reads = |workflow: &WorkflowName| reads(live, target, workflow, occasion.window);
     let scope = Scope::new(catalogue, snapshot, target, &reads);
-    let counted = scope.count(&of_window.counts)?;
+    let counted = scope.count(&of_window.lists.counts)?;
     let folded = scope.fold_letters(of_window)?;
-    let flow = scope.flow(&of_window.letters, folded.by_workflow())?;
+    let flow = scope.flow(&of_window.lists, folded.by_workflow())?;
     let pages = scope.pages(live, of_window);
     let urgent = urgent(live, target, occasion.window, &occasion.firing, &counted.cells);
     let settings = live.config.digests.get(&target.digest);
@@ -231,7 +231,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Dead letters that came and went; `open` are those open at the end, by workflow.
-    fn flow(&self, changes: &Flow, open: BTreeMap<WorkflowName, OpenCount>) -> Result<LetterFlow, StoreError> {
+    fn flow(&self, changes: &Lists, open: BTreeMap<WorkflowName, OpenCount>) -> Result<LetterFlow, StoreError> {
         let mut flow = LetterFlow::default();
         for (workflow, open) in open {
             let count = flow.by_workflow.entry(workflow).or_default();
@@ -268,8 +268,8 @@ impl<'a> Scope<'a> {
     fn previous(&self, window: &WindowSnapshot, open_at_end: u64) -> Result<Option<Totals>, StoreError> {
         let Some(before) = &window.previous else { return Ok(None) };
         let cells: Vec<Cell> =
-            self.cells(&before.counts)?.iter().map(|(count, c, fate)| cell(count, c, fate)).collect();
-        let flow = LetterFlow { open_at_end, ..self.flow(&before.letters, BTreeMap::new())? };
+            self.cells(&before.lists.counts)?.iter().map(|(count, c, fate)| cell(count, c, fate)).collect();
+        let flow = LetterFlow { open_at_end, ..self.flow(&before.lists, BTreeMap::new())? };
         let (start_at, end_at) = (before.window.start_at, before.window.end_at);
         let opened = self.incidents(window).map(|i| i.incident.opened_at).filter(|at| start_at <= *at && *at < end_at);
         Ok(Some(Totals::measure(&cells, &flow, opened.count() as u64)))

@@ -26,8 +26,9 @@ use input::read_input;
 use serde_json::Value;
 use snapshot::Snapshot;
 use std::sync::Arc;
+use tokio::task::JoinHandle;
 
-/// Digests that are composed and written at once: intake waits for the one writer meanwhile.
+/// Digests that are written at once: intake waits for the one writer meanwhile.
 const AT_ONCE: usize = 16;
 
 /// What became of a window that was due.
@@ -59,52 +60,39 @@ struct Draft {
     input: DigestInput,
 }
 
-/// Composes windows and enqueues their messages, each with the move of its cover in one transaction: a window is told once. One that
-/// can't be told holds up no other.
+/// Digests that are being composed, to be written in the order of their numbers.
+#[derive(Debug, Default)]
+pub struct Composing {
+    made: Vec<JoinHandle<Result<Made, StoreError>>>,
+    failures: Vec<StoreError>,
+}
+
+/// Reads what the digests of `due` are composed from, numbers them, and has them composed beside the caller. One that can't be read holds
+/// up no other.
 ///
 /// # Errors
-/// When the snapshot of the windows can't be read.
-pub async fn tell(
+/// When the snapshot of the windows can't be read, or there are no numbers.
+pub async fn compose_all(
     store: &Store,
     live: &Arc<Live>,
     catalogue: &mut Catalogue,
     due: Vec<(Target, Occasion)>,
     now: DateTime<Utc>,
-) -> Result<Vec<Result<Telling, StoreError>>, StoreError> {
+) -> Result<Composing, StoreError> {
     let windows = due.iter().map(|(_, occasion)| occasion.window).collect();
     let mut conn = store.reader().acquire().await?;
     let snapshot = Snapshot::read(&mut conn, catalogue, &live.config, &windows).await?;
-    drop(conn);
-    let mut told = Vec::with_capacity(due.len());
-    let mut due = due.into_iter().peekable();
-    while due.peek().is_some() {
-        let mut drafts = Vec::new();
-        // A store in memory has one connection: it is given back before the writer asks for it.
-        let mut conn = store.reader().acquire().await?;
-        for (target, occasion) in due.by_ref().take(AT_ONCE) {
-            match read_input(&mut conn, catalogue, &snapshot, live, &target, &occasion).await {
-                Ok(input) => drafts.push(Draft { target, occasion, input }),
-                Err(error) => told.push(Err(error)),
-            }
-        }
-        drop(conn);
-        match tell_some(store, live, drafts, now).await {
-            Ok(some) => told.extend(some.into_iter().map(Ok)),
-            Err(error) => told.push(Err(error)),
+    let (mut drafts, mut composing) = (Vec::with_capacity(due.len()), Composing::default());
+    for (target, occasion) in due {
+        match read_input(&mut conn, catalogue, &snapshot, live, &target, &occasion).await {
+            Ok(input) => drafts.push(Draft { target, occasion, input }),
+            Err(error) => composing.failures.push(error),
         }
     }
-    Ok(told)
-}
-
-async fn tell_some(
-    store: &Store,
-    live: &Arc<Live>,
-    drafts: Vec<Draft>,
-    now: DateTime<Utc>,
-) -> Result<Vec<Telling>, StoreError> {
+    // A store in memory has one connection: it is given back before the writer asks for it.
+    drop(conn);
     let composed_count = drafts.iter().filter(|draft| !draft.is_skipped(live)).count();
     let mut number = first_number(store, composed_count).await?;
-    let mut on_their_way = Vec::with_capacity(drafts.len());
     for mut draft in drafts {
         if !draft.is_skipped(live) {
             draft.input.number = number;
@@ -112,13 +100,32 @@ async fn tell_some(
         }
         let live = live.clone();
         // Composing and drawing take long: not on a thread that intake needs.
-        on_their_way.push(tokio::task::spawn_blocking(move || draft.make(&live, now)));
+        composing.made.push(tokio::task::spawn_blocking(move || draft.make(&live, now)));
     }
-    let mut made = Vec::with_capacity(on_their_way.len());
-    for draft in on_their_way {
-        made.push(draft.await.map_err(|e| StoreError::Corrupt { what: "digest", why: e.to_string() })??);
+    Ok(composing)
+}
+
+impl Composing {
+    /// Writes each digest with its message and the move of its cover in one transaction: a window is told once.
+    pub async fn write(&mut self, store: &Store) -> Vec<Result<Telling, StoreError>> {
+        let mut told: Vec<_> = self.failures.drain(..).map(Err).collect();
+        let mut made = Vec::with_capacity(self.made.len());
+        for digest in self.made.drain(..) {
+            match digest.await {
+                Ok(Ok(digest)) => made.push(digest),
+                Ok(Err(error)) => told.push(Err(error)),
+                Err(error) => told.push(Err(StoreError::Corrupt { what: "digest", why: error.to_string() })),
+            }
+        }
+        let mut made = made.into_iter().peekable();
+        while made.peek().is_some() {
+            match write(store, made.by_ref().take(AT_ONCE)).await {
+                Ok(some) => told.extend(some.into_iter().map(Ok)),
+                Err(error) => told.push(Err(error)),
+            }
+        }
+        told
     }
-    write(store, made).await
 }
 
 /// Composing takes longer than intake should wait for the one writer, so numbers are taken first.
@@ -133,6 +140,7 @@ async fn first_number(store: &Store, count: usize) -> Result<i64, StoreError> {
 }
 
 /// A digest as it is to be written.
+#[derive(Debug)]
 struct Made {
     target: Target,
     window: Window,
@@ -206,8 +214,8 @@ impl Draft {
     }
 }
 
-async fn write(store: &Store, made: Vec<Made>) -> Result<Vec<Telling>, StoreError> {
-    let mut tellings = Vec::with_capacity(made.len());
+async fn write(store: &Store, made: impl Iterator<Item = Made>) -> Result<Vec<Telling>, StoreError> {
+    let mut tellings = Vec::new();
     let mut tx = store.begin().await?;
     for Made { target, window, row, entry } in made {
         let (digest, key) = (target.digest.as_str(), target.key());

@@ -8,7 +8,7 @@ use crate::event::Fingerprint;
 use crate::name::WorkflowName;
 use crate::store::StoreError;
 use crate::store::catalogue::{Catalogue, Pair};
-use crate::store::digest_input::{self as read, Count, LetterChange, LetterChanges, LetterShift, OpenIncident};
+use crate::store::digest_input::{self as read, LetterShift, Lists, OpenIncident};
 use crate::store::incidents::Known;
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
@@ -25,8 +25,7 @@ pub struct Snapshot {
 /// What the store says about one window.
 pub(super) struct WindowSnapshot {
     pub window: Window,
-    pub counts: Vec<Count>,
-    pub letters: Flow,
+    pub lists: Lists,
     pub shift: LetterShift,
     pub incidents: Vec<OpenIncident>,
     pub regressed: BTreeMap<Fingerprint, DateTime<Utc>>,
@@ -38,14 +37,7 @@ pub(super) struct WindowSnapshot {
 /// What the store says about the window of the same length before.
 pub(super) struct PreviousSnapshot {
     pub window: Window,
-    pub counts: Vec<Count>,
-    pub letters: Flow,
-}
-
-/// Dead letters that came and went in a window.
-pub(super) struct Flow {
-    pub opened: Vec<LetterChanges>,
-    pub resolved: Vec<LetterChanges>,
+    pub lists: Lists,
 }
 
 impl Snapshot {
@@ -95,10 +87,12 @@ impl Snapshot {
 
 impl WindowSnapshot {
     fn pairs(&self) -> impl Iterator<Item = Pair> {
-        let counts = self.counts.iter().chain(self.previous.iter().flat_map(|p| &p.counts)).map(|c| c.pair);
-        let flows = std::iter::once(&self.letters).chain(self.previous.iter().map(|p| &p.letters));
-        let changes = flows.flat_map(|f| f.opened.iter().chain(&f.resolved)).map(|c| c.pair);
-        counts.chain(changes).chain(self.shift.gone.iter().map(|(pair, _)| *pair))
+        let lists = std::iter::once(&self.lists).chain(self.previous.iter().map(|p| &p.lists));
+        let of_lists = lists.flat_map(|l| {
+            let changes = l.opened.iter().chain(&l.resolved).map(|c| c.pair);
+            l.counts.iter().map(|c| c.pair).chain(changes)
+        });
+        of_lists.chain(self.shift.gone.iter().map(|(pair, _)| *pair))
     }
 }
 
@@ -110,32 +104,17 @@ async fn read_window(
 ) -> Result<WindowSnapshot, StoreError> {
     let length = window.end_at - window.start_at;
     let before = Window { start_at: window.start_at - length, end_at: window.start_at };
-    let previous = match first_minute {
-        Some(first) if first < window.start_at => Some(PreviousSnapshot {
-            window: before,
-            counts: read::counts(conn, before, length).await?,
-            letters: read_flow(conn, before, length).await?,
-        }),
-        Some(_) | None => None,
-    };
-    let bucket = read::bucket_of(window);
+    let (lists, lists_before, shift) = read::lists(conn, window, before).await?;
+    let ran_before = first_minute.is_some_and(|first| first < window.start_at);
     let with_before = Window { start_at: before.start_at, ..window };
     Ok(WindowSnapshot {
         window,
-        counts: read::counts(conn, window, bucket).await?,
-        letters: read_flow(conn, window, bucket).await?,
-        shift: read::letter_shift(conn, window).await?,
+        lists,
+        shift,
         incidents: read::incidents(conn, known, with_before).await?,
         regressed: read::regressed(conn, window).await?,
         unreadable: read::unreadable(conn, window).await?,
-        previous,
-    })
-}
-
-async fn read_flow(conn: &mut SqliteConnection, window: Window, bucket: chrono::TimeDelta) -> Result<Flow, StoreError> {
-    Ok(Flow {
-        opened: read::letter_changes(conn, window, bucket, LetterChange::Opened).await?,
-        resolved: read::letter_changes(conn, window, bucket, LetterChange::Resolved).await?,
+        previous: ran_before.then_some(PreviousSnapshot { window: before, lists: lists_before }),
     })
 }
 

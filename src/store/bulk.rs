@@ -6,7 +6,19 @@ use sqlx::{Sqlite, SqliteConnection};
 use std::sync::OnceLock;
 
 /// Row counts of the prepared statements, largest first.
-const SIZES: [usize; 8] = [128, 64, 32, 16, 8, 4, 2, 1];
+const SIZES: [usize; 34] = sizes();
+
+/// Every count up to 32, because batches are often small, and two larger ones.
+const fn sizes() -> [usize; 34] {
+    let mut sizes = [128; 34];
+    sizes[1] = 64;
+    let mut at = 2;
+    while at < sizes.len() {
+        sizes[at] = 34 - at;
+        at += 1;
+    }
+    sizes
+}
 
 /// One kind of multi-row insert.
 pub struct Bulk {

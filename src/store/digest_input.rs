@@ -9,9 +9,10 @@ use crate::incident::Incident;
 use crate::name::WorkflowName;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::de::DeserializeOwned;
+use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// A list that SQLite wrote as JSON: one row, because each row is a step between two threads.
 fn list<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, StoreError> {
@@ -55,47 +56,9 @@ impl Count {
 }
 
 /// Width of the buckets that plots of a window are drawn from; they begin where the window does.
-pub fn bucket_of(window: Window) -> TimeDelta {
+fn bucket_of(window: Window) -> TimeDelta {
     let is_long = window.end_at - window.start_at > TimeDelta::hours(6);
     if is_long { TimeDelta::hours(1) } else { TimeDelta::minutes(5) }
-}
-
-/// Adds up the counters of a window, in the order of bucket, cause and decision.
-pub async fn counts(conn: &mut SqliteConnection, window: Window, bucket: TimeDelta) -> Result<Vec<Count>, StoreError> {
-    let (text,): (String,) = sqlx::query_as(
-        "SELECT json_group_array(json_array(at, cause_id, decision_id, events, ok, failed, took_ms, took, late, first)) FROM ( \
-         SELECT ?1 + (minute - ?1) / ?3 * ?3 AS at, cause_id, decision_id, sum(event_count) AS events, sum(ok_count) AS ok, \
-         sum(failed_count) AS failed, sum(took_ms) AS took_ms, sum(took_count) AS took, sum(late_count) AS late, min(minute) AS first \
-         FROM counters WHERE minute >= ?1 AND minute < ?2 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3)",
-    )
-    .bind(to_ms(window.start_at))
-    .bind(to_ms(window.end_at))
-    .bind(bucket.num_milliseconds())
-    .fetch_one(conn)
-    .await?;
-    type Row = (i64, i64, i64, u64, u64, u64, u64, u64, u64, i64);
-    let rows = list::<Row>(&text)?.into_iter();
-    let count = |(at, cause, decision, events, ok, failed, took_ms, took, late, first): Row| Count {
-        at: from_ms(at),
-        pair: (cause, decision),
-        events,
-        ok,
-        failed,
-        took_ms,
-        took,
-        late,
-        first_at: from_ms(first),
-    };
-    Ok(rows.map(count).collect())
-}
-
-/// Which change of dead letters is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LetterChange {
-    /// They came.
-    Opened,
-    /// They were resolved.
-    Resolved,
 }
 
 /// Dead letters that came, or were resolved, in one bucket of a window.
@@ -111,40 +74,15 @@ pub struct LetterChanges {
     pub redriven_count: u64,
 }
 
-/// Adds up dead letters that came, or were resolved, in a window.
-pub async fn letter_changes(
-    conn: &mut SqliteConnection,
-    window: Window,
-    bucket: TimeDelta,
-    change: LetterChange,
-) -> Result<Vec<LetterChanges>, StoreError> {
-    let sql = match change {
-        LetterChange::Opened => {
-            "SELECT json_group_array(json_array(at, cause_id, decision_id, n, redriven)) FROM ( \
-             SELECT ?1 + (dead_lettered_at - ?1) / ?3 * ?3 AS at, cause_id, decision_id, count(*) AS n, sum(redrive_count > 0) AS redriven \
-             FROM dead_letters INDEXED BY dead_letters_arrived WHERE dead_lettered_at >= ?1 AND dead_lettered_at < ?2 GROUP BY 1, 2, 3)"
-        }
-        LetterChange::Resolved => {
-            "SELECT json_group_array(json_array(at, cause_id, decision_id, n, redriven)) FROM ( \
-             SELECT ?1 + (resolved_at - ?1) / ?3 * ?3 AS at, cause_id, decision_id, count(*) AS n, sum(redrive_count > 0) AS redriven \
-             FROM dead_letters INDEXED BY dead_letters_resolved WHERE resolved_at >= ?1 AND resolved_at < ?2 GROUP BY 1, 2, 3)"
-        }
-    };
-    let (text,): (String,) = sqlx::query_as(sql)
-        .bind(to_ms(window.start_at))
-        .bind(to_ms(window.end_at))
-        .bind(bucket.num_milliseconds())
-        .fetch_one(conn)
-        .await?;
-    let rows = list::<(i64, i64, i64, u64, u64)>(&text)?.into_iter();
-    Ok(rows
-        .map(|(at, cause, decision, count, redriven_count)| LetterChanges {
-            at: from_ms(at),
-            pair: (cause, decision),
-            count,
-            redriven_count,
-        })
-        .collect())
+/// What happened in a window, by bucket, cause and decision, in that order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lists {
+    /// Events.
+    pub counts: Vec<Count>,
+    /// Dead letters that came.
+    pub opened: Vec<LetterChanges>,
+    /// Dead letters that were resolved.
+    pub resolved: Vec<LetterChanges>,
 }
 
 /// How the dead letters that are open now differ from those that were open at the end of a window.
@@ -158,20 +96,56 @@ pub struct LetterShift {
     pub gone: Vec<(Pair, Oldest)>,
 }
 
-/// Reads how the dead letters of the end of a window differ from those of now.
-pub async fn letter_shift(conn: &mut SqliteConnection, window: Window) -> Result<LetterShift, StoreError> {
-    let (text,): (String,) = sqlx::query_as(
-        "SELECT json_group_array(json_array(dead_lettered_at >= ?2, cause_id, decision_id, n)) FROM ( \
-         SELECT dead_lettered_at, cause_id, decision_id, count(*) AS n FROM dead_letters INDEXED BY dead_letters_arrived \
-         WHERE dead_lettered_at >= ?1 AND resolved_at IS NULL \
-         GROUP BY dead_lettered_at >= ?2, cause_id, decision_id)",
+/// One statement for a window and the one before: each statement is a step between two threads. The parameters from `first` on are start,
+/// end and bucket.
+fn list_sql(first: usize) -> String {
+    let (start, end, bucket) = (format!("?{first}"), format!("?{}", first + 1), format!("?{}", first + 2));
+    let letters = |column: &str, index: &str| {
+        format!(
+            "(SELECT json_group_array(json_array(at, cause_id, decision_id, n, redriven)) FROM ( \
+             SELECT {start} + ({column} - {start}) / {bucket} * {bucket} AS at, cause_id, decision_id, count(*) AS n, \
+             sum(redrive_count > 0) AS redriven FROM dead_letters INDEXED BY {index} \
+             WHERE {column} >= {start} AND {column} < {end} GROUP BY 1, 2, 3))"
+        )
+    };
+    format!(
+        "(SELECT json_group_array(json_array(at, cause_id, decision_id, events, ok, failed, took_ms, took, late, first)) FROM ( \
+         SELECT {start} + (minute - {start}) / {bucket} * {bucket} AS at, cause_id, decision_id, sum(event_count) AS events, \
+         sum(ok_count) AS ok, sum(failed_count) AS failed, sum(took_ms) AS took_ms, sum(took_count) AS took, sum(late_count) AS late, \
+         min(minute) AS first FROM counters WHERE minute >= {start} AND minute < {end} GROUP BY 1, 2, 3 ORDER BY 1, 2, 3)), {}, {}",
+        letters("dead_lettered_at", "dead_letters_arrived"),
+        letters("resolved_at", "dead_letters_resolved"),
     )
-    .bind(to_ms(window.start_at))
-    .bind(to_ms(window.end_at))
-    .fetch_one(&mut *conn)
-    .await?;
+}
+
+static LISTS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {}, {}, (SELECT json_group_array(json_array(later, cause_id, decision_id, n)) FROM ( \
+         SELECT dead_lettered_at >= ?2 AS later, cause_id, decision_id, count(*) AS n FROM dead_letters \
+         INDEXED BY dead_letters_arrived WHERE dead_lettered_at >= ?1 AND resolved_at IS NULL GROUP BY 1, 2, 3))",
+        list_sql(1),
+        list_sql(4),
+    )
+});
+
+/// Reads what happened in a window and in the one before, the latter as one bucket; and how dead letters differ now.
+pub async fn lists(
+    conn: &mut SqliteConnection,
+    window: Window,
+    before: Window,
+) -> Result<(Lists, Lists, LetterShift), StoreError> {
+    let length = before.end_at - before.start_at;
+    let row = sqlx::query(sqlx::AssertSqlSafe(LISTS.as_str()))
+        .bind(to_ms(window.start_at))
+        .bind(to_ms(window.end_at))
+        .bind(bucket_of(window).num_milliseconds())
+        .bind(to_ms(before.start_at))
+        .bind(to_ms(before.end_at))
+        .bind(length.num_milliseconds().max(1))
+        .fetch_one(&mut *conn)
+        .await?;
     let mut shift = LetterShift::default();
-    for (is_later, cause, decision, count) in list::<(u8, i64, i64, u64)>(&text)? {
+    for (is_later, cause, decision, count) in list::<(u8, i64, i64, u64)>(row.get(6))? {
         let counts = if is_later == 1 { &mut shift.later } else { &mut shift.fresh };
         counts.insert((cause, decision), count);
     }
@@ -186,7 +160,37 @@ pub async fn letter_shift(conn: &mut SqliteConnection, window: Window) -> Result
         .into_iter()
         .map(|(cause, decision, at, id, item)| ((cause, decision), Oldest { at: from_ms(at), id, item }))
         .collect();
-    Ok(shift)
+    Ok((read_lists(&row, 0)?, read_lists(&row, 3)?, shift))
+}
+
+fn read_lists(row: &SqliteRow, first: usize) -> Result<Lists, StoreError> {
+    type Row = (i64, i64, i64, u64, u64, u64, u64, u64, u64, i64);
+    let count = |(at, cause, decision, events, ok, failed, took_ms, took, late, first): Row| Count {
+        at: from_ms(at),
+        pair: (cause, decision),
+        events,
+        ok,
+        failed,
+        took_ms,
+        took,
+        late,
+        first_at: from_ms(first),
+    };
+    let changes = |text: &str| -> Result<Vec<LetterChanges>, StoreError> {
+        let rows = list::<(i64, i64, i64, u64, u64)>(text)?.into_iter();
+        let change = |(at, cause, decision, count, redriven_count)| LetterChanges {
+            at: from_ms(at),
+            pair: (cause, decision),
+            count,
+            redriven_count,
+        };
+        Ok(rows.map(change).collect())
+    };
+    Ok(Lists {
+        counts: list::<Row>(row.get(first))?.into_iter().map(count).collect(),
+        opened: changes(row.get(first + 1))?,
+        resolved: changes(row.get(first + 2))?,
+    })
 }
 
 /// Workflows of the newest letters for a digest and receiver that arrived before the end of a window, newest first, at most 200.

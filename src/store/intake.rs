@@ -3,7 +3,7 @@
 
 use super::bulk::Bulk;
 use super::key::Key;
-use super::{StoreError, WriteTx, to_ms};
+use super::{StoreError, to_ms};
 use crate::event::{Class, Disposition, EventType};
 use crate::name::{DigestName, ReceiverName};
 use chrono::{DateTime, Utc};
@@ -334,37 +334,50 @@ pub async fn insert_quarantine(tx: &mut SqliteConnection, row: &QuarantineRow) -
     Ok(done.rows_affected() == 1)
 }
 
-/// Adds to the totals since the store was made.
-pub async fn add_totals(tx: &mut WriteTx, events: i64, duplicates: i64, quarantined: i64) -> Result<(), StoreError> {
-    sqlx::query(
-        "UPDATE totals SET value = value + CASE name WHEN 'events' THEN ?1 WHEN 'duplicates' THEN ?2 WHEN 'quarantined' THEN ?3 ELSE 0 END",
-    )
-    .bind(events)
-    .bind(duplicates)
-    .bind(quarantined)
-    .execute(&mut **tx)
-    .await?;
-    Ok(())
+/// How far a stream was read. `made_at` tells a stream that was deleted and made again.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamRow<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// When it was made.
+    pub made_at: DateTime<Utc>,
+    /// Its highest sequence that was read.
+    pub sequence: i64,
+    /// The newest arrival that was read.
+    pub arrival_at: DateTime<Utc>,
 }
 
-/// How far a stream was read. `made_at` tells a stream that was deleted and made again.
+/// What a batch adds to the totals since the store was made.
+#[derive(Clone, Copy, Debug)]
+pub struct NewTotals {
+    /// Events stored.
+    pub events: i64,
+    /// Events that were published again.
+    pub duplicates: i64,
+    /// Messages put in quarantine.
+    pub quarantined: i64,
+}
+
+/// Notes how far a stream was read, and adds to the totals: two statements in one step.
 pub async fn note_progress(
     tx: &mut SqliteConnection,
-    stream: &str,
-    made_at: DateTime<Utc>,
-    sequence: i64,
-    arrival_at: DateTime<Utc>,
+    stream: StreamRow<'_>,
+    totals: NewTotals,
 ) -> Result<(), StoreError> {
     sqlx::query(
-        "INSERT INTO streams (name, stream_made_at, last_sequence, last_arrival_at) VALUES (?, ?, ?, ?) \
+        "INSERT INTO streams (name, stream_made_at, last_sequence, last_arrival_at) VALUES (?1, ?2, ?3, ?4) \
          ON CONFLICT (name) DO UPDATE SET \
          last_sequence = CASE WHEN stream_made_at = excluded.stream_made_at THEN max(last_sequence, excluded.last_sequence) ELSE excluded.last_sequence END, \
-         last_arrival_at = max(last_arrival_at, excluded.last_arrival_at), stream_made_at = excluded.stream_made_at",
+         last_arrival_at = max(last_arrival_at, excluded.last_arrival_at), stream_made_at = excluded.stream_made_at; \
+         UPDATE totals SET value = value + CASE name WHEN 'events' THEN ?5 WHEN 'duplicates' THEN ?6 WHEN 'quarantined' THEN ?7 ELSE 0 END",
     )
-    .bind(stream)
-    .bind(to_ms(made_at))
-    .bind(sequence)
-    .bind(to_ms(arrival_at))
+    .bind(stream.name)
+    .bind(to_ms(stream.made_at))
+    .bind(stream.sequence)
+    .bind(to_ms(stream.arrival_at))
+    .bind(totals.events)
+    .bind(totals.duplicates)
+    .bind(totals.quarantined)
     .execute(tx)
     .await?;
     Ok(())

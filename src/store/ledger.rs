@@ -3,7 +3,7 @@
 use super::{StoreError, from_ms, to_ms};
 use chrono::{DateTime, Utc};
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection, SqlitePool};
+use sqlx::{Row, SqliteConnection, SqliteExecutor, SqlitePool};
 use std::collections::BTreeMap;
 
 /// How far a (digest, receiver) is told.
@@ -18,19 +18,33 @@ pub struct Cover {
 }
 
 /// The cover of (digest, receiver); none when it was never looked at.
-pub async fn cover(pool: &SqlitePool, digest: &str, receiver: &str) -> Result<Option<Cover>, StoreError> {
-    let row: Option<(i64, String, Option<i64>)> = sqlx::query_as(
-        "SELECT covered_until, schedule, in_force_since FROM digest_cover WHERE digest = ? AND receiver = ?",
-    )
-    .bind(digest)
-    .bind(receiver)
-    .fetch_optional(pool)
-    .await?;
-    Ok(row.map(|(until, schedule, since)| Cover {
+pub async fn cover(
+    executor: impl SqliteExecutor<'_>,
+    digest: &str,
+    receiver: &str,
+) -> Result<Option<Cover>, StoreError> {
+    Ok(covers(executor).await?.remove(&(digest.to_owned(), receiver.to_owned())))
+}
+
+/// Covers by digest and receiver.
+pub type Covers = BTreeMap<(String, String), Cover>;
+
+/// Every cover.
+pub async fn covers(executor: impl SqliteExecutor<'_>) -> Result<Covers, StoreError> {
+    type Row = (String, String, i64, String, Option<i64>);
+    let rows: Vec<Row> =
+        sqlx::query_as("SELECT digest, receiver, covered_until, schedule, in_force_since FROM digest_cover")
+            .fetch_all(executor)
+            .await?;
+    let cover = |until, schedule, since: Option<i64>| Cover {
         until: from_ms(until),
         schedule,
         in_force_since: since.map(from_ms),
-    }))
+    };
+    Ok(rows
+        .into_iter()
+        .map(|(digest, receiver, until, schedule, since)| ((digest, receiver), cover(until, schedule, since)))
+        .collect())
 }
 
 /// Starts the first window of (digest, receiver).

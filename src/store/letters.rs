@@ -154,14 +154,9 @@ pub async fn note_resolved(tx: &mut SqliteConnection, resolved: &[(i64, DateTime
     let list = json(&rows)?;
     sqlx::query(
         "UPDATE workflows SET letter_resolved_at = max(coalesce(letter_resolved_at, r.at), r.at) \
-         FROM (SELECT k.workflow_id AS id, max(j.value ->> 1) AS at FROM json_each(?) j CROSS JOIN causes k ON k.id = j.value ->> 0 \
-         GROUP BY 1) r WHERE workflows.id = r.id",
-    )
-    .bind(&list)
-    .execute(&mut *tx)
-    .await?;
-    sqlx::query(
-        "UPDATE causes SET resolved_at = r.at FROM (SELECT value ->> 0 AS id, max(value ->> 1) AS at FROM json_each(?) GROUP BY 1) r \
+         FROM (SELECT k.workflow_id AS id, max(j.value ->> 1) AS at FROM json_each(?1) j CROSS JOIN causes k ON k.id = j.value ->> 0 \
+         GROUP BY 1) r WHERE workflows.id = r.id; \
+         UPDATE causes SET resolved_at = r.at FROM (SELECT value ->> 0 AS id, max(value ->> 1) AS at FROM json_each(?1) GROUP BY 1) r \
          WHERE causes.id = r.id AND NOT EXISTS \
          (SELECT 1 FROM dead_letters d WHERE d.cause_id = causes.id AND d.resolved_at IS NULL)",
     )
@@ -305,22 +300,19 @@ pub async fn list(
     Ok(rows.iter().map(letter).collect())
 }
 
-/// Letters with a row number above `after`, in the order in which they were opened.
-pub async fn opened_after(pool: &SqlitePool, after: i64) -> Result<Vec<Letter>, StoreError> {
-    let sql = format!("{LETTER} WHERE d.id > ?1 ORDER BY d.id");
-    let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(after).fetch_all(pool).await?;
-    Ok(rows.iter().map(letter).collect())
-}
-
-/// Letters that were resolved from `from` to `to`, both within, in order.
-pub async fn resolved_between(
-    pool: &SqlitePool,
+/// Letters with a row number above `after`, and those that were resolved from `from` to `to`, both within; by row.
+pub async fn changed(
+    conn: &mut SqliteConnection,
+    after: i64,
     from: DateTime<Utc>,
     to: DateTime<Utc>,
 ) -> Result<Vec<Letter>, StoreError> {
-    let sql = format!("{LETTER} WHERE d.resolved_at >= ?1 AND d.resolved_at <= ?2 ORDER BY d.resolved_at, d.id");
-    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(to_ms(from)).bind(to_ms(to));
-    Ok(query.fetch_all(pool).await?.iter().map(letter).collect())
+    let sql = format!(
+        "{LETTER} WHERE d.id IN (SELECT id FROM dead_letters WHERE id > ?1 UNION ALL \
+         SELECT id FROM dead_letters WHERE resolved_at >= ?2 AND resolved_at <= ?3) ORDER BY d.id"
+    );
+    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(after).bind(to_ms(from)).bind(to_ms(to));
+    Ok(query.fetch_all(conn).await?.iter().map(letter).collect())
 }
 
 /// One letter.

@@ -11,6 +11,7 @@ pub mod key;
 pub mod ledger;
 pub mod letters;
 mod migration;
+pub mod retention;
 pub mod settings;
 pub mod silences;
 pub mod stats;
@@ -134,6 +135,21 @@ impl Store {
             .connect_with(options.read_only(true).pragma("cache_size", "-4096"))
             .await?;
         Ok(Self { writer, reader, checkpointer: Some(checkpointer), file: Some(Arc::new(file)) })
+    }
+
+    /// Connections that only read a store, which a service may be using.
+    ///
+    /// # Errors
+    /// When there is no such store, or it can't be read.
+    pub async fn open_to_read(url: &str) -> Result<SqlitePool, StoreError> {
+        let Some(path) = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")) else {
+            return Err(StoreError::Url("only sqlite://PATH is supported".to_owned()));
+        };
+        if let Err(source) = std::fs::metadata(path) {
+            return Err(StoreError::Io { path: PathBuf::from(path), source });
+        }
+        let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(Duration::from_secs(5));
+        Ok(SqlitePoolOptions::new().max_connections(1).connect_with(options.row_buffer_size(ROWS_AHEAD)).await?)
     }
 
     /// A store in memory: one connection that reads and writes, because each connection would have its own.

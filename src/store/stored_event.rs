@@ -1,10 +1,11 @@
-//! One stored event with what was decided about it, for `explain`. Read only.
+//! Stored events: one with what was decided about it, for `explain`, and many as they came in, for a backtest. Read only.
 
 use super::key::key_of;
-use super::{StoreError, from_ms};
+use super::{StoreError, from_ms, to_ms};
 use crate::event::{Class, Disposition, Fingerprint};
 use chrono::{DateTime, Utc};
 use sqlx::{Row, SqlitePool};
+use std::collections::BTreeMap;
 
 /// A stored event.
 #[derive(Clone, Debug)]
@@ -72,4 +73,37 @@ pub async fn find(pool: &SqlitePool, id: &str) -> Result<Option<StoredEvent>, St
         reason: row.get(13),
         incident_id: row.get(14),
     }))
+}
+
+/// Rows and arrivals of the events that arrived from `from` on and before `to`, by arrival; arrivals are ms since 1970.
+pub async fn arrivals(
+    pool: &SqlitePool,
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+) -> Result<Vec<(i64, i64)>, StoreError> {
+    let sql =
+        "SELECT seq, received_at FROM events WHERE received_at >= ? AND received_at < ? ORDER BY received_at, seq";
+    Ok(sqlx::query_as(sql).bind(to_ms(from)).bind(to_ms(to)).fetch_all(pool).await?)
+}
+
+/// A stored event as it came in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// Its workflow, which the body need not name.
+    pub workflow: String,
+    /// The event as redacted JSON.
+    pub body: String,
+}
+
+/// Events by row; those that were forgotten meanwhile are left out.
+pub async fn recorded(pool: &SqlitePool, rows: &[i64]) -> Result<BTreeMap<i64, Recorded>, StoreError> {
+    let list = serde_json::to_string(rows).map_err(|e| StoreError::Corrupt { what: "events", why: e.to_string() })?;
+    let found: Vec<(i64, String, String)> = sqlx::query_as(
+        "SELECT e.seq, w.name, e.body FROM events e JOIN causes k ON k.id = e.cause_id JOIN workflows w ON w.id = k.workflow_id \
+         WHERE e.seq IN (SELECT value FROM json_each(?))",
+    )
+    .bind(list)
+    .fetch_all(pool)
+    .await?;
+    Ok(found.into_iter().map(|(seq, workflow, body)| (seq, Recorded { workflow, body })).collect())
 }

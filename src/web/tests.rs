@@ -313,7 +313,9 @@ async fn an_unreadable_message_shows_its_bytes() {
         raw: vec![0xff, 0x00],
     };
     intake::insert_quarantine(&mut tx, &row).await.expect("a row");
-    intake::add_totals(&mut tx, 0, 0, 1).await.expect("totals");
+    let stream = intake::StreamRow { name: "S", made_at: clock::now(), sequence: 1, arrival_at: clock::now() };
+    let totals = intake::NewTotals { events: 0, duplicates: 0, quarantined: 1 };
+    intake::note_progress(&mut tx, stream, totals).await.expect("totals");
     tx.commit().await.expect("a commit");
     let message = &w.get("/quarantine").await["items"][0];
     assert_eq!((&message["raw_base64"], &message["size"]), (&json!("/wA="), &json!(2)));

@@ -7,10 +7,13 @@ pub(super) use demo::DemoArgs;
 pub(super) use event::{EmitArgs, ExecArgs, Fallback};
 
 use super::logging::Voice;
+use crate::config::parse_duration;
 use chrono::{DateTime, Utc};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::path::PathBuf;
+use std::time::Duration;
+use tokio::runtime::Builder;
 
 /// Pages for money and compliance workflows, and a digest in the morning for everything else.
 #[derive(Debug, Parser)]
@@ -24,6 +27,13 @@ pub struct Cli {
     pub(in crate::cli) command: Command,
 }
 
+fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration(text).ok_or_else(|| "give whole numbers with units, such as 14d, 36h or 1h30m".to_owned())
+}
+
+/// Threads that run the service; work that blocks has its own.
+const WORKERS: usize = 2;
+
 impl Cli {
     /// How it logs on stderr: the service more than a command, and the demo not at all, because it has a file for that.
     pub fn voice(&self) -> Option<Voice> {
@@ -33,9 +43,21 @@ impl Cli {
         Some(if matches!(self.command, Command::Serve(_)) { Voice::Service } else { Voice::Command })
     }
 
-    /// Whether it runs the service, whose tasks are to run at once; a command does one thing after the other.
-    pub fn serves(&self) -> bool {
-        matches!(self.command, Command::Serve(_) | Command::Demo(_))
+    /// What it runs on: the service on threads of its own, a command on its one, and a backtest without anything that waits for sockets,
+    /// which would take longer to wake up.
+    pub fn runtime(&self) -> Builder {
+        let mut builder = if matches!(self.command, Command::Serve(_) | Command::Demo(_)) {
+            let mut threads = Builder::new_multi_thread();
+            threads.worker_threads(WORKERS);
+            threads
+        } else {
+            Builder::new_current_thread()
+        };
+        builder.enable_time();
+        if !matches!(self.command, Command::Backtest(_)) {
+            builder.enable_io();
+        }
+        builder
     }
 }
 
@@ -130,8 +152,14 @@ pub(in crate::cli) struct BacktestArgs {
     #[command(flatten)]
     pub(in crate::cli) config: ConfigFile,
     /// Events, one a line, in any accepted shape; `received_at` beside one says when it arrived.
-    #[arg(long, value_name = "FILE")]
-    pub(in crate::cli) events: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "store", conflicts_with = "store")]
+    pub(in crate::cli) events: Option<PathBuf>,
+    /// Play what the store of the config has recorded instead of a file. It is only read; a service may be running on it.
+    #[arg(long)]
+    pub(in crate::cli) store: bool,
+    /// Of the store, only what arrived in the last 14d, 36h …
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "store", conflicts_with = "from")]
+    pub(in crate::cli) last: Option<Duration>,
     /// Begin here, RFC 3339; the first arrival unless given.
     #[arg(long, value_name = "TIME")]
     pub(in crate::cli) from: Option<DateTime<Utc>>,

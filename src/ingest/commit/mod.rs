@@ -8,7 +8,7 @@ use super::page::{OpenIncidents, Pager};
 use crate::event::{Detail, Event, OutcomeCounts};
 use crate::name::WorkflowName;
 use crate::route::{Decision, Paging, Policy};
-use crate::store::intake::{self, CounterRow, EventRow, QuarantineRow, Sums};
+use crate::store::intake::{self, CounterRow, EventRow, NewTotals, QuarantineRow, StreamRow, Sums};
 use crate::store::{Store, StoreError, WriteTx, hearing, key, ledger, symptoms, to_ms};
 use crate::symptom::{Signal, What, fold};
 use chrono::{DateTime, Utc};
@@ -152,21 +152,18 @@ impl Intake {
         self.keep_signals(&mut tx, &fresh, progressed, now).await?;
         quarantine(&mut tx, batch, &mut committed).await?;
         self.interned.flush_heard(&mut tx).await?;
-        intake::add_totals(
-            &mut tx,
-            fresh.len() as i64,
-            committed.duplicates.len() as i64,
-            committed.quarantined.len() as i64,
-        )
-        .await?;
-        intake::note_progress(
-            &mut tx,
-            &progress.stream,
-            progress.stream_made_at,
-            progress.sequence,
-            progress.arrival_at,
-        )
-        .await?;
+        let stream = StreamRow {
+            name: &progress.stream,
+            made_at: progress.stream_made_at,
+            sequence: progress.sequence,
+            arrival_at: progress.arrival_at,
+        };
+        let totals = NewTotals {
+            events: fresh.len() as i64,
+            duplicates: committed.duplicates.len() as i64,
+            quarantined: committed.quarantined.len() as i64,
+        };
+        intake::note_progress(&mut tx, stream, totals).await?;
         tx.commit().await?;
         committed.events = fresh.into_iter().map(|d| d.event).collect();
         Ok(committed)

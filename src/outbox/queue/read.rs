@@ -135,9 +135,9 @@ pub async fn peek_number(reader: &SqlitePool) -> Result<i64, StoreError> {
 ///
 /// # Errors
 /// When the database refuses or a row can't be read.
-pub async fn pending(reader: impl SqliteExecutor<'_>, limit: u32) -> Result<Vec<Entry>, StoreError> {
-    let sql = "SELECT * FROM outbox WHERE state = 'pending' ORDER BY id LIMIT ?";
-    sqlx::query(sql).bind(limit).fetch_all(reader).await?.iter().map(read_entry).collect()
+pub async fn pending(reader: impl SqliteExecutor<'_>, after: EntryId, limit: u32) -> Result<Vec<Entry>, StoreError> {
+    let sql = "SELECT * FROM outbox WHERE id > ? AND state = 'pending' ORDER BY id LIMIT ?";
+    sqlx::query(sql).bind(after.0).bind(limit).fetch_all(reader).await?.iter().map(read_entry).collect()
 }
 
 fn read_summary(row: &SqliteRow) -> Result<EntrySummary, StoreError> {
