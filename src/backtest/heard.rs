@@ -1,47 +1,81 @@
 //! Symptoms of a play: signals are taken as events are read, and looked at on the way, so that a batch ends where one changes.
 //! Whether an event was read before is known here, because the store is asked later.
 
+use super::book::LetterBook;
 use super::line::{Line, LineKind};
-use crate::app::symptoms::{LOOK_EVERY, Settled, SymptomDesk};
-use crate::event::Event;
-use crate::store::key::key_of;
+use crate::app::symptoms::{Settled, SymptomDesk};
+use crate::event::{Detail, Event};
+use crate::live::Live;
+use crate::name::WorkflowName;
+use crate::store::key::{Key, key_of};
 use crate::symptom::{Change, Signal};
-use chrono::{DateTime, DurationRound as _, Utc};
+use chrono::{DateTime, Utc};
 use std::collections::HashSet;
 
-/// Ids of the events that were read.
-#[derive(Debug, Default)]
-pub(super) struct Heard(HashSet<u64>);
+/// Ids of the events that were read, and the dead letters that they leave.
+#[derive(Debug)]
+pub(super) struct Heard {
+    ids: HashSet<u64>,
+    book: LetterBook,
+}
 
 impl Heard {
-    /// Takes what an event says, unless it was read before. Gives when to look because of it; none when that can wait.
-    pub fn take(&mut self, desk: &mut SymptomDesk, event: &Event) -> Option<DateTime<Utc>> {
+    pub fn new(desk: &SymptomDesk) -> Self {
+        Self { ids: HashSet::new(), book: LetterBook::new(desk.arrivals_wanted()) }
+    }
+
+    /// Takes what an event says, unless it was read before.
+    pub fn take(&mut self, desk: &mut SymptomDesk, event: &Event) {
         // Half of the key tells ten million events apart well enough, in half of the memory.
         let [a, b, c, d, e, f, g, h, ..] = key_of(&event.id.0);
-        if !self.0.insert(u64::from_le_bytes([a, b, c, d, e, f, g, h])) {
-            return None;
+        if !self.ids.insert(u64::from_le_bytes([a, b, c, d, e, f, g, h])) {
+            return;
         }
-        let signal = Signal::of(event)?;
-        desk.take(&signal).then(|| next_look_after(event.received_at))
+        if let Some(signal) = Signal::of(event) {
+            desk.take(&signal);
+        }
+        if let Some(standing) = self.book.take(event) {
+            desk.set_standing(&event.workflow, standing);
+        }
+    }
+
+    /// Takes that a letter which the store has is resolved.
+    pub fn resolve(&mut self, desk: &mut SymptomDesk, workflow: &WorkflowName, key: &Key, at: DateTime<Utc>) {
+        if let Some(standing) = self.book.resolve(workflow, key, at) {
+            desk.set_standing(workflow, standing);
+        }
     }
 }
 
-/// Looks at what is due up to `until`, and stops where something changes: gives when that is.
-pub(super) fn look_ahead(desk: &mut SymptomDesk, until: DateTime<Utc>, end_at: DateTime<Utc>) -> Option<DateTime<Utc>> {
+/// Looks at what is due up to `until`, and stops where an incident begins or may end: gives when that is.
+pub(super) fn look_ahead(
+    desk: &mut SymptomDesk,
+    live: &Live,
+    until: DateTime<Utc>,
+    end_at: DateTime<Utc>,
+) -> Option<DateTime<Utc>> {
     while let Some(at) = desk.next_look_at().filter(|at| *at <= until && *at < end_at) {
-        if desk.look_ahead(at) {
+        if desk.look_ahead(live, at) {
             return Some(at);
         }
     }
     None
 }
 
-fn next_look_after(at: DateTime<Utc>) -> DateTime<Utc> {
-    at.duration_trunc(LOOK_EVERY).unwrap_or(at) + LOOK_EVERY
+/// The row of a dead letter that an event asks to resolve by its number.
+pub(super) fn named_row(event: &Event) -> Option<i64> {
+    match &event.detail {
+        Detail::Resolution { dead_letter_id, .. } => dead_letter_id.as_deref()?.parse().ok(),
+        Detail::Failure
+        | Detail::Recovery { .. }
+        | Detail::Outcome(_)
+        | Detail::Heartbeat { .. }
+        | Detail::Breaker { .. } => None,
+    }
 }
 
 /// The line of a change. A symptom that falls to a lower tier goes on, and one that is held as well: neither has a line.
-pub(super) fn symptom_line(settled: &Settled, at: DateTime<Utc>) -> Option<Line> {
+pub(super) fn symptom_line(settled: &Settled) -> Option<Line> {
     let kind = match settled.change {
         Change::Fired(_) => LineKind::SymptomFiring,
         Change::Moved(_) if settled.is_worse => LineKind::SymptomFiring,
@@ -56,6 +90,6 @@ pub(super) fn symptom_line(settled: &Settled, at: DateTime<Utc>) -> Option<Line>
         incident: told.incident_id().map(str::to_owned),
         reason: told.why_not().map(str::to_owned),
         text: Some(format!("{}. {}", state.text, state.detail).trim_end().to_owned()),
-        ..Line::new(at, kind)
+        ..Line::new(settled.at, kind)
     })
 }

@@ -202,6 +202,11 @@ impl Inflow {
         Ok(self.ready.front().map(|read| read.arrival_at))
     }
 
+    /// The line that `next_at` spoke of, left where it is.
+    pub fn front(&self) -> Option<&Read> {
+        self.ready.front()
+    }
+
     /// The line that `next_at` spoke of.
     pub fn take(&mut self) -> Option<Read> {
         self.ready.pop_front()

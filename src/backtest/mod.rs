@@ -10,6 +10,7 @@
 
 pub mod against;
 mod agenda;
+mod book;
 mod gather;
 mod heard;
 pub mod input;
@@ -23,11 +24,11 @@ use crate::ingest::commit::{Intake, Item, Progress, Signals};
 use crate::live::{Keys, Live};
 use crate::route::{Decision, Paging, Suppression};
 use crate::store::intake::QuarantineRow;
-use crate::store::{Store, StoreError, incidents};
+use crate::store::{Store, StoreError, incidents, letters};
 use agenda::Agenda;
 use chrono::{DateTime, Utc};
 use gather::Gather;
-use heard::{Heard, look_ahead, symptom_line};
+use heard::{Heard, look_ahead, named_row, symptom_line};
 use input::{Inflow, Input, Read};
 use line::{Line, LineKind};
 use std::collections::BTreeSet;
@@ -131,15 +132,16 @@ async fn play_by(
     sink: &mut dyn Sink,
 ) -> Result<(), BacktestError> {
     let store = Store::open("sqlite::memory:").await?;
+    let mut ticker = Ticker::played(live, span.from);
     let mut play = Play {
         live,
         intake: Intake::new(store.clone(), Signals::Taken),
-        ticker: Ticker::played(live, span.from),
         agenda,
         gather: Gather::new(store.clone()),
         store,
         sink,
-        heard: Heard::default(),
+        heard: Heard::new(ticker.symptoms()),
+        ticker,
         read_count: 0,
         has_paged: false,
         known: incidents::Known::default(),
@@ -173,7 +175,7 @@ struct Cut {
 
 impl Play<'_> {
     async fn run(&mut self, mut inflow: Inflow, span: Span) -> Result<(), BacktestError> {
-        let mut next_at = self.tick(span.from).await?;
+        let mut next_at = self.tick(span.from, Vec::new()).await?;
         let mut now = span.from;
         while now < span.to {
             let due_at = [next_at, self.agenda.next_after(now)].into_iter().flatten().min().unwrap_or(span.to);
@@ -184,9 +186,8 @@ impl Play<'_> {
                 lines.extend(self.commit(batch).await?);
             }
             self.finish(now).await?;
-            self.say(lines)?;
             now = cut.at;
-            next_at = self.tick(now).await?;
+            next_at = self.tick(now, lines).await?;
             self.sink.progress(now, self.read_count);
         }
         self.finish(now).await
@@ -210,7 +211,11 @@ impl Play<'_> {
         let mut batch = Vec::new();
         while batch.len() < BATCH_MAX {
             let next_at = inflow.next_at().await?.filter(|at| *at < cut.at);
-            let changes_at = look_ahead(self.ticker.symptoms(), next_at.unwrap_or(cut.at), cut.at);
+            let changes_at = look_ahead(self.ticker.symptoms(), self.live, next_at.unwrap_or(cut.at), cut.at);
+            if changes_at.is_none() && next_at.is_some() && !batch.is_empty() && inflow.front().is_some_and(names_row) {
+                // The letter may have been opened by what is in this batch.
+                return Ok(batch);
+            }
             let next = next_at.filter(|_| changes_at.is_none()).and_then(|_| inflow.take());
             let Some(read) = next else {
                 *cut = Cut { at: changes_at.unwrap_or(cut.at), is_full: false };
@@ -220,8 +225,8 @@ impl Play<'_> {
                 Item::Event(decoded, _) => {
                     let decision = self.live.policy.decide(&decoded.event, read.arrival_at);
                     let look_at = self.agenda.look_at(&decoded.event, &decision);
-                    let standing_at = self.heard.take(self.ticker.symptoms(), &decoded.event);
-                    cut.at = [look_at, standing_at].into_iter().flatten().fold(cut.at, DateTime::min);
+                    cut.at = look_at.map_or(cut.at, |at| at.min(cut.at));
+                    self.hear(&decoded.event).await?;
                     self.has_paged |= matches!(decision.paging, Paging::Page { .. });
                     Some(decision)
                 }
@@ -230,6 +235,18 @@ impl Play<'_> {
             batch.push((read, decision));
         }
         Ok(batch)
+    }
+
+    /// Takes what an event says of symptoms. A letter that it names by its number is looked up: what is committed has one.
+    async fn hear(&mut self, event: &Event) -> Result<(), BacktestError> {
+        let desk = self.ticker.symptoms();
+        self.heard.take(desk, event);
+        if let Some(id) = named_row(event)
+            && let Some((key, workflow)) = letters::open_key(self.store.reader(), id).await?
+        {
+            self.heard.resolve(self.ticker.symptoms(), &workflow, &key, event.received_at);
+        }
+        Ok(())
     }
 
     /// Commits a batch as if its newest message had just arrived, and says what came of it.
@@ -272,11 +289,11 @@ impl Play<'_> {
         Ok(lines)
     }
 
-    async fn tick(&mut self, now: DateTime<Utc>) -> Result<Option<DateTime<Utc>>, BacktestError> {
+    async fn tick(&mut self, now: DateTime<Utc>, mut lines: Vec<Line>) -> Result<Option<DateTime<Utc>>, BacktestError> {
         let ticked = self.ticker.begin(&self.store, self.live, &mut AllRead, now).await;
         fail_on(ticked.failures)?;
-        let mut lines = self.gather.holds(&ticked.holds, now);
-        lines.extend(ticked.symptoms.iter().filter_map(|settled| symptom_line(settled, now)));
+        lines.extend(self.gather.holds(&ticked.holds, now));
+        lines.extend(ticked.symptoms.iter().filter_map(symptom_line));
         if ticked.has_messages {
             lines.extend(self.gather.messages(self.live, now).await?);
         }
@@ -313,6 +330,14 @@ impl Play<'_> {
             Paging::Suppress(_) if self.is_told(decision) => Verdict::Told,
             Paging::Suppress(_) => Verdict::Unrouted,
         }
+    }
+}
+
+/// Whether a line asks to resolve a dead letter by its number.
+fn names_row(read: &Read) -> bool {
+    match &read.item {
+        Item::Event(decoded, _) => named_row(&decoded.event).is_some(),
+        Item::Unreadable(_) => false,
     }
 }
 

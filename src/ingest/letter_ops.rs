@@ -18,10 +18,14 @@ pub fn letter_key(event: &Event) -> Key {
     }
 }
 
+/// Whether an event opens or repeats a dead letter.
+pub fn keeps_letter(event: &Event) -> bool {
+    event.event_type == EventType::Failure && event.disposition == Disposition::DeadLettered
+}
+
 /// The letter that a final failure opens or repeats; none when it is not kept.
 pub fn letter_of(event: &Event, cause_id: i64, decision_id: i64, incident_id: Option<i64>) -> Option<LetterRow> {
-    let kept = event.event_type == EventType::Failure && event.disposition == Disposition::DeadLettered;
-    kept.then(|| LetterRow {
+    keeps_letter(event).then(|| LetterRow {
         key: letter_key(event),
         cause_id,
         decision_id,

@@ -12,7 +12,7 @@ pub mod consumer;
 pub mod decode;
 mod interned;
 pub mod jetstream;
-mod letter_ops;
+pub mod letter_ops;
 pub mod page;
 mod quarantine;
 mod reader;

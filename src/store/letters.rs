@@ -166,6 +166,21 @@ pub async fn note_resolved(tx: &mut SqliteConnection, resolved: &[(i64, DateTime
     Ok(())
 }
 
+/// Key and workflow of an open letter.
+pub async fn open_key(pool: &SqlitePool, id: i64) -> Result<Option<(Key, WorkflowName)>, StoreError> {
+    let row: Option<(Vec<u8>, String)> = sqlx::query_as(
+        "SELECT d.key, w.name FROM dead_letters d JOIN causes c ON c.id = d.cause_id JOIN workflows w ON w.id = c.workflow_id \
+         WHERE d.id = ? AND d.resolved_at IS NULL",
+    )
+    .bind(id)
+    .fetch_optional(pool)
+    .await?;
+    let Some((key, workflow)) = row else { return Ok(None) };
+    let key = Key::try_from(key)
+        .map_err(|_| StoreError::Corrupt { what: "dead_letters.key", why: "it is not 16 bytes long".to_owned() })?;
+    Ok(Some((key, WorkflowName::new(workflow))))
+}
+
 /// The workflow of a cause.
 pub async fn workflow_of_cause(tx: &mut SqliteConnection, cause_id: i64) -> Result<WorkflowName, StoreError> {
     let (name,): (String,) =

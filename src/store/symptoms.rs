@@ -45,7 +45,7 @@ pub struct StandingRow {
     pub open_count: i64,
     /// The first failure of the oldest open one.
     pub oldest_failed_at: Option<DateTime<Utc>>,
-    /// What the oldest is called: its item, else its step, else its row.
+    /// What the oldest is called: its item, else its step, else its class.
     pub oldest_name: Option<String>,
     /// When one was last resolved.
     pub last_resolved_at: Option<DateTime<Utc>>,
@@ -179,10 +179,10 @@ pub async fn standings(pool: &SqlitePool, workflows: &[&str]) -> Result<Vec<Stan
     let rows: Vec<Row> = sqlx::query_as(
         // The columns beside a lone `min` are those of the row that has it.
         "SELECT w.name, count(d.id), min(d.failed_at * 1000000 + d.id % 1000000) / 1000000, \
-         coalesce(d.item, d.step, 'dead letter ' || d.id), w.letter_resolved_at, \
+         coalesce(d.item, d.step, 'a failure that is ' || d.class), w.letter_resolved_at, \
          CASE WHEN count(DISTINCT d.downstream) = 1 AND count(d.downstream) = count(d.id) THEN group_concat(DISTINCT d.downstream) END \
          FROM json_each(?1) n JOIN workflows w ON w.name = n.value LEFT JOIN \
-         (SELECT l.id, l.failed_at, l.item, c.step, c.downstream, c.workflow_id \
+         (SELECT l.id, l.failed_at, l.item, c.step, c.class, c.downstream, c.workflow_id \
           FROM causes c JOIN dead_letters l ON l.cause_id = c.id AND l.resolved_at IS NULL) d ON d.workflow_id = w.id \
          GROUP BY w.id ORDER BY w.name",
     )

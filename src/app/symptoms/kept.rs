@@ -1,7 +1,7 @@
 //! What the store keeps of symptoms and dead letters, as the `symptom` room takes it.
 
-use crate::store::symptoms::{self, StandingRow};
-use crate::store::{Store, StoreError};
+use crate::store::symptoms::{self, StandingRow, StateRow};
+use crate::store::{Store, StoreError, WriteTx};
 use crate::symptom::{OldestLetter, Standing, SymptomState, SymptomTold, ToldSymptom};
 use chrono::{DateTime, Utc};
 use tracing::error;
@@ -31,4 +31,11 @@ pub(super) fn standing(row: StandingRow, arrivals: Vec<DateTime<Utc>>) -> Standi
         downstream: row.downstream,
         arrivals,
     }
+}
+
+/// Keeps a symptom and what became of it.
+pub(super) async fn save(tx: &mut WriteTx, state: &SymptomState, told: &SymptomTold) -> Result<(), StoreError> {
+    let body = serde_json::to_string(state)
+        .map_err(|e| StoreError::Corrupt { what: "symptom_states.body", why: e.to_string() })?;
+    symptoms::save_state(tx, &StateRow { key: state.key.id(), told: told.as_str().to_owned(), body }).await
 }

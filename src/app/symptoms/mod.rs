@@ -2,25 +2,24 @@
 //! the messages that follow. Whether a symptom fires is decided by the `symptom` room, whether it pages by `route`.
 
 mod kept;
-mod letters;
 mod told;
 
 pub use kept::kept;
 
 use crate::live::Live;
 use crate::name::WorkflowName;
-use crate::store::symptoms::{self, MemoryRow, StateRow};
+use crate::route::SymptomPaging;
+use crate::store::symptoms::{self, MemoryRow};
 use crate::store::{Store, StoreError, WriteTx};
-use crate::symptom::{Change, Rules, Severity, Signal, SymptomState, SymptomTold, ToldSymptom, Watch};
+use crate::symptom::{Change, Rules, Severity, Signal, Standing, SymptomState, SymptomTold, ToldSymptom, Watch, What};
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
-use kept::standing;
-use letters::{Changed, letter_comes};
+use kept::{save, standing};
 use std::collections::{BTreeMap, BTreeSet};
 use told::{note, tell};
 use tracing::error;
 
 /// Symptoms are looked at when a multiple of this is reached; counts are kept by it.
-pub const LOOK_EVERY: TimeDelta = TimeDelta::seconds(10);
+const LOOK_EVERY: TimeDelta = TimeDelta::seconds(10);
 /// Batches of signals that are read at once.
 const BATCHES: i64 = 64;
 /// Parts of the memory in one transaction, so that intake never waits long for the one writer.
@@ -43,10 +42,10 @@ pub struct SymptomDesk {
     unsaved: usize,
     saved_at: DateTime<Utc>,
     looked_at: Option<DateTime<Utc>>,
-    /// Workflows whose dead letters have changed since the store was asked, and by when that can matter, as far as it is known.
-    stale: BTreeMap<WorkflowName, Changed>,
-    /// Changes that a look ahead found, not written yet.
-    pending: Vec<Change>,
+    /// Workflows whose dead letters may have changed since the store was asked.
+    stale: BTreeSet<WorkflowName>,
+    /// Changes that a look ahead found, and when; not written yet.
+    pending: Vec<(DateTime<Utc>, Change)>,
     /// What was last written of each symptom.
     known: BTreeMap<String, Known>,
 }
@@ -80,6 +79,8 @@ pub struct Looked {
 /// A change that is written.
 #[derive(Clone, Debug)]
 pub struct Settled {
+    /// When.
+    pub at: DateTime<Utc>,
     /// What changed.
     pub change: Change,
     /// The incident that it is part of, else why nobody was paged.
@@ -108,7 +109,7 @@ impl SymptomDesk {
             for row in &rows {
                 self.unsaved += row.signals.len();
                 match serde_json::from_str::<Vec<Signal>>(&row.signals) {
-                    Ok(signals) => signals.iter().for_each(|signal| _ = self.take(signal)),
+                    Ok(signals) => signals.iter().for_each(|signal| self.take(signal)),
                     Err(error) => error!(%error, "stored signals can't be read; symptoms go without them"),
                 }
             }
@@ -132,7 +133,7 @@ impl SymptomDesk {
         }
         desk.taken_id = taken_id;
         let names = symptoms::workflows_with_letters(store.reader()).await?;
-        desk.stale = names.into_iter().map(|name| (WorkflowName::new(name), Changed::default())).collect();
+        desk.stale = names.into_iter().map(WorkflowName::new).collect();
         Ok(desk)
     }
 
@@ -165,38 +166,50 @@ impl SymptomDesk {
         Ok(())
     }
 
-    /// Takes one signal. True when dead letters changed so that the next look may find something: then the store must be asked first.
-    pub fn take(&mut self, signal: &Signal) -> bool {
-        let Some(watch) = &mut self.watch else { return false };
+    /// Takes one signal.
+    pub fn take(&mut self, signal: &Signal) {
+        let Some(watch) = &mut self.watch else { return };
         watch.take(signal);
-        let Some(comes) = letter_comes(&signal.what) else { return false };
-        let terms = watch.letter_terms(&signal.workflow);
-        if !terms.is_asked {
-            return false;
+        let is_asked = self.source == Source::Store && touches_letters(&signal.what);
+        if is_asked && !self.stale.contains(&signal.workflow) {
+            self.stale.insert(signal.workflow.clone());
         }
-        let fresh = Changed { opened_count: 0, due_at: terms.due_at };
-        let changed = self.stale.entry(signal.workflow.clone()).or_insert(fresh);
-        if !comes {
-            return terms.is_firing;
-        }
-        changed.opened_count += 1;
-        let due_at = terms.age.and_then(|age| signal.at.checked_add_signed(age));
-        changed.due_at = [changed.due_at, due_at].into_iter().flatten().min();
-        terms.is_rated || terms.room.is_some_and(|room| changed.opened_count > room)
     }
 
-    /// Looks before what was taken is committed. True when something changed, or the store must be asked: then it must be, and `look`
-    /// does the rest.
-    pub fn look_ahead(&mut self, at: DateTime<Utc>) -> bool {
-        let Some(watch) = &mut self.watch else { return false };
-        if self.stale.values().any(|changed| changed.due_at.is_some_and(|due| due <= at)) {
-            return true;
+    /// Takes how the dead letters of a workflow stand, from a player.
+    pub fn set_standing(&mut self, workflow: &WorkflowName, standing: Standing) {
+        if let Some(watch) = &mut self.watch {
+            watch.set_standing(workflow, standing);
         }
+    }
+
+    /// How far back a player has to remember when dead letters arrived.
+    pub fn arrivals_wanted(&self) -> Option<TimeDelta> {
+        self.watch.as_ref()?.rules().arrivals_wanted().and_then(|window| TimeDelta::from_std(window).ok())
+    }
+
+    /// Looks before what was taken is committed. True when an incident opens, or may end: then it must be committed first. What else
+    /// changed is written at the next `look`.
+    pub fn look_ahead(&mut self, live: &Live, at: DateTime<Utc>) -> bool {
+        let Some(watch) = &mut self.watch else { return false };
         let before = watch.states().count();
-        self.pending = watch.look(at, &[]);
+        let changes = watch.look(at, &[]);
         self.looked_at = Some(at);
         // One that has only just ceased to flicker ends without a change.
-        !self.pending.is_empty() || watch.states().count() != before
+        let has_ended = changes.is_empty() && watch.states().count() != before;
+        let matters = has_ended || changes.iter().any(|change| self.moves_incident(live, change, at));
+        self.pending.extend(changes.into_iter().map(|change| (at, change)));
+        matters
+    }
+
+    /// Whether a change opens or joins an incident, or is of one that has one.
+    fn moves_incident(&self, live: &Live, change: &Change, at: DateTime<Utc>) -> bool {
+        let state = change.state();
+        let has_one = || self.known.get(&state.key.id()).is_some_and(|known| known.told.incident_id().is_some());
+        match change {
+            Change::Fired(_) | Change::Moved(_) => has_one() || pages(live, state, at),
+            Change::Cleared(_) | Change::Held(_) => has_one(),
+        }
     }
 
     /// Looks, when the next multiple of `LOOK_EVERY` is reached at `at`, and writes what changed.
@@ -211,7 +224,7 @@ impl SymptomDesk {
         now: DateTime<Utc>,
     ) -> Result<Looked, StoreError> {
         let at = at.duration_trunc(LOOK_EVERY).unwrap_or(at);
-        if Some(at) < self.looked_at || (Some(at) == self.looked_at && self.pending.is_empty()) {
+        if Some(at) <= self.looked_at && self.pending.is_empty() {
             return Ok(Looked::default());
         }
         let result = self.try_look(store, live, at, now).await;
@@ -242,13 +255,13 @@ impl SymptomDesk {
             let Some(watch) = &mut self.watch else { return Ok(Looked::default()) };
             // News from after `at` waits for the next look.
             if watch.next_look_at().is_some_and(|next| next <= at) {
-                changes.extend(watch.look(at, &[]));
+                changes.extend(watch.look(at, &[]).into_iter().map(|change| (at, change)));
             }
             self.looked_at = Some(at);
         }
         let looked = self.settle(store, live, changes, now).await?;
         if self.unsaved >= UNSAVED_MAX || (self.unsaved > 0 && now - self.saved_at >= SAVE_EVERY) {
-            self.save(store, now).await?;
+            self.save_memory(store, now).await?;
         }
         Ok(looked)
     }
@@ -256,7 +269,7 @@ impl SymptomDesk {
     /// Tells the watch how the dead letters stand that have changed.
     async fn ask_standings(&mut self, store: &Store, at: DateTime<Utc>) -> Result<(), StoreError> {
         let Some(watch) = &mut self.watch else { return Ok(()) };
-        let stale: Vec<&str> = self.stale.keys().map(WorkflowName::as_str).collect();
+        let stale: Vec<&str> = self.stale.iter().map(WorkflowName::as_str).collect();
         if stale.is_empty() {
             return Ok(());
         }
@@ -278,7 +291,7 @@ impl SymptomDesk {
         &mut self,
         store: &Store,
         live: &Live,
-        changes: Vec<Change>,
+        changes: Vec<(DateTime<Utc>, Change)>,
         now: DateTime<Utc>,
     ) -> Result<Looked, StoreError> {
         let Some(watch) = &self.watch else { return Ok(Looked::default()) };
@@ -289,31 +302,27 @@ impl SymptomDesk {
             return Ok(looked);
         }
         let mut tx = store.begin().await?;
-        for change in changes {
-            let settled = self.settle_one(&mut tx, live, change, now, &mut looked.has_messages).await?;
+        for (at, change) in changes {
+            let settled = self.settle_one(&mut tx, live, (at, change), now, &mut looked.has_messages).await?;
+            let state = settled.change.state();
+            self.known.insert(state.key.id(), Known { told: settled.told.clone(), tiers: state.tiers.clone() });
+            note(&settled);
             looked.changes.push(settled);
         }
         for key in &gone {
             symptoms::remove_state(&mut tx, key).await?;
         }
         tx.commit().await?;
-        self.known.retain(|key, _| !gone.contains(key));
-        for settled in &looked.changes {
-            let (state, told) = (settled.change.state(), settled.told.clone());
-            if alive.contains(&state.key.id()) {
-                self.known.insert(state.key.id(), Known { told, tiers: state.tiers.clone() });
-            }
-            note(settled);
-        }
+        self.known.retain(|key, _| alive.contains(key));
         Ok(looked)
     }
 
-    /// Writes one change. Gives what became of the symptom.
+    /// Writes one change, with what becomes of the symptom.
     async fn settle_one(
         &self,
         tx: &mut WriteTx,
         live: &Live,
-        change: Change,
+        (at, change): (DateTime<Utc>, Change),
         now: DateTime<Utc>,
         has_messages: &mut bool,
     ) -> Result<Settled, StoreError> {
@@ -335,14 +344,16 @@ impl SymptomDesk {
             }
             Change::Moved(_) | Change::Cleared(_) | Change::Held(_) => known.told,
         };
-        let body = serde_json::to_string(state)
-            .map_err(|e| StoreError::Corrupt { what: "symptom_states.body", why: e.to_string() })?;
-        symptoms::save_state(tx, &StateRow { key, told: told.as_str().to_owned(), body }).await?;
-        Ok(Settled { change, told, is_worse })
+        match self.source {
+            Source::Store => save(tx, state, &told).await?,
+            // What is played is played once.
+            Source::Player => {}
+        }
+        Ok(Settled { at, change, told, is_worse })
     }
 
     /// Saves the memory in small transactions. One that is cut short counts for nothing.
-    async fn save(&mut self, store: &Store, now: DateTime<Utc>) -> Result<(), StoreError> {
+    async fn save_memory(&mut self, store: &Store, now: DateTime<Utc>) -> Result<(), StoreError> {
         let Some(watch) = &mut self.watch else { return Ok(()) };
         let parts: Vec<MemoryRow> =
             watch.freeze_dirty().into_iter().map(|(part, body)| MemoryRow { part, body }).collect();
@@ -389,4 +400,18 @@ fn expected(live: &Live) -> impl Iterator<Item = &str> {
 
 fn rules(live: &Live) -> Rules {
     Rules::new(live.config.symptoms.as_deref(), &live.config.workflows)
+}
+
+/// Whether a symptom that fires opens or joins an incident.
+fn pages(live: &Live, state: &SymptomState, at: DateTime<Utc>) -> bool {
+    matches!(live.policy.page_symptom(&state.workflows, state.severity, state.mode, at), SymptomPaging::Page { .. })
+}
+
+/// Whether a signal may open or resolve a dead letter.
+fn touches_letters(what: &What) -> bool {
+    match what {
+        What::Failure { letter, .. } => letter.is_some(),
+        What::Recovery { .. } | What::Resolved => true,
+        What::Runs { .. } | What::Totals { .. } | What::Heartbeat { .. } | What::Breaker { .. } | What::Alive => false,
+    }
 }
