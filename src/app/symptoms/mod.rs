@@ -8,14 +8,13 @@ pub use kept::kept;
 
 use crate::live::Live;
 use crate::name::WorkflowName;
-use crate::route::SymptomPaging;
 use crate::store::symptoms::{self, MemoryRow};
 use crate::store::{Store, StoreError, WriteTx};
 use crate::symptom::{Change, Rules, Severity, Signal, Standing, SymptomState, SymptomTold, ToldSymptom, Watch, What};
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use kept::{save, standing};
 use std::collections::{BTreeMap, BTreeSet};
-use told::{note, tell};
+use told::{note, pages, tell};
 use tracing::error;
 
 /// Symptoms are looked at when a multiple of this is reached; counts are kept by it.
@@ -400,11 +399,6 @@ fn expected(live: &Live) -> impl Iterator<Item = &str> {
 
 fn rules(live: &Live) -> Rules {
     Rules::new(live.config.symptoms.as_deref(), &live.config.workflows)
-}
-
-/// Whether a symptom that fires opens or joins an incident.
-fn pages(live: &Live, state: &SymptomState, at: DateTime<Utc>) -> bool {
-    matches!(live.policy.page_symptom(&state.workflows, state.severity, state.mode, at), SymptomPaging::Page { .. })
 }
 
 /// Whether a signal may open or resolve a dead letter.

@@ -40,6 +40,11 @@ pub(super) async fn tell(
     Ok(SymptomTold::incident(id.0))
 }
 
+/// Whether a symptom that fires opens or joins an incident.
+pub(super) fn pages(live: &Live, state: &SymptomState, at: DateTime<Utc>) -> bool {
+    matches!(live.policy.page_symptom(&state.workflows, state.severity, state.mode, at), SymptomPaging::Page { .. })
+}
+
 /// The newest open incident that hit one of the workflows.
 async fn joinable(tx: &mut WriteTx, workflows: &[WorkflowName]) -> Result<Option<Incident>, StoreError> {
     let open = incidents::unresolved(tx).await?;
