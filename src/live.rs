@@ -12,7 +12,7 @@ use crate::route::Policy;
 use crate::silence::Silence;
 use crate::store::Store;
 use crate::store::settings::SecretKey;
-use crate::symptom::ToldSymptom;
+use crate::symptom::{Budget, ToldSymptom};
 use arc_swap::ArcSwap;
 use async_nats::Client;
 use std::sync::Arc;
@@ -100,6 +100,8 @@ pub struct Shared {
     pub nats_settings: NatsSettings,
     /// Symptoms that fire, as of the last tick.
     pub symptoms: ArcSwap<Vec<ToldSymptom>>,
+    /// Burn rates and what budgets have left, as of the last look.
+    pub budgets: ArcSwap<Vec<Budget>>,
     /// Wakes delivery.
     pub outbox_wake: Arc<Notify>,
     /// Asks for a reload; answered with what was wrong, if anything.

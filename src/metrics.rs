@@ -4,7 +4,7 @@
 use crate::event::Event;
 use crate::outbox::queue;
 use crate::store::{Store, StoreError, incidents, ledger, letters};
-use crate::symptom::{SymptomState, ToldSymptom};
+use crate::symptom::{Budget, SymptomState, ToldSymptom};
 use crate::workflow::Domain;
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use prometheus_client::encoding::prometheus_text;
@@ -173,6 +173,8 @@ impl Metrics {
 pub struct GaugeSnapshot {
     /// Open dead letters and age of the oldest in seconds, by workflow.
     pub dead_letters: BTreeMap<String, (i64, f64)>,
+    /// Burn rates by workflow and window.
+    pub burn_rates: BTreeMap<(String, String), f64>,
     /// Symptoms that fire, by name and workflow.
     pub symptoms: BTreeSet<(String, String)>,
     /// Unresolved incidents by domain.
@@ -190,7 +192,12 @@ impl GaugeSnapshot {
     ///
     /// # Errors
     /// When the database refuses.
-    pub async fn read(store: &Store, firing: &[ToldSymptom], now: DateTime<Utc>) -> Result<Self, StoreError> {
+    pub async fn read(
+        store: &Store,
+        firing: &[ToldSymptom],
+        budgets: &[Budget],
+        now: DateTime<Utc>,
+    ) -> Result<Self, StoreError> {
         let reader = store.reader();
         let age = |at: Option<DateTime<Utc>>| at.map_or(0.0, |at| seconds(now - at).max(0.0));
         let backlog = letters::backlog(reader).await?;
@@ -202,6 +209,7 @@ impl GaugeSnapshot {
         let digests = ledger::last_success(reader).await?;
         Ok(Self {
             dead_letters: capped(letters.collect()),
+            burn_rates: budgets.iter().take(WORKFLOWS_MAX).flat_map(burns_of).collect(),
             symptoms: firing.iter().flat_map(|s| series_of(&s.state)).take(SYMPTOMS_MAX).collect(),
             incidents_open,
             outbox_pending: i64::try_from(outbox.pending_count).unwrap_or(i64::MAX),
@@ -220,6 +228,15 @@ impl GaugeSnapshot {
         }
         to.register("matins_dead_letters_open", "Dead letters that are not resolved", open);
         to.register("matins_dead_letter_oldest_age_seconds", "Age of the oldest open dead letter", oldest);
+        let burns = Family::<Labels<2>, Seconds>::default();
+        for ((workflow, window), burn) in &self.burn_rates {
+            burns.get_or_create(&[("workflow", workflow.clone()), ("window", window.clone())]).set(*burn);
+        }
+        to.register(
+            "matins_burn_rate",
+            "1 spends the error budget in just its period; no series when it is not known",
+            burns,
+        );
         let firing = Family::<Labels<2>, Gauge>::default();
         for (symptom, workflow) in &self.symptoms {
             firing.get_or_create(&[("symptom", symptom.clone()), ("workflow", workflow.clone())]).set(1);
@@ -241,6 +258,22 @@ impl GaugeSnapshot {
             digests.get_or_create(&[("digest", digest.clone())]).set(*at);
         }
         to.register("matins_digest_last_success_timestamp_seconds", "When a digest was last composed", digests);
+    }
+}
+
+/// One series a window that something is known of.
+fn burns_of(budget: &Budget) -> impl Iterator<Item = ((String, String), f64)> {
+    let known = budget.burns.iter().filter_map(|(window, burn)| Some((window, (*burn)?)));
+    known.map(|(window, burn)| ((budget.workflow.to_string(), window_label(*window)), burn))
+}
+
+/// `5m`, `6h`, `3d`, as config writes them.
+fn window_label(window: Duration) -> String {
+    match window.as_secs() {
+        s if s % 86_400 == 0 => format!("{}d", s / 86_400),
+        s if s % 3_600 == 0 => format!("{}h", s / 3_600),
+        s if s % 60 == 0 => format!("{}m", s / 60),
+        s => format!("{s}s"),
     }
 }
 
@@ -318,6 +351,27 @@ mod tests {
     }
 
     #[test]
+    fn burn_rates_have_a_series_a_window_and_none_where_nothing_is_known() {
+        let minutes = |n: u64| Duration::from_secs(n * 60);
+        let budget = Budget {
+            rule: "burn_rate".to_owned(),
+            workflow: "pay".into(),
+            slo: "0.99".to_owned(),
+            period: minutes(30 * 1440),
+            burns: vec![(minutes(5), Some(2.5)), (minutes(60), None), (minutes(4320), Some(0.0))],
+            failed: 1,
+            total: 40,
+            left: Some(0.5),
+        };
+        let snapshot = GaugeSnapshot { burn_rates: burns_of(&budget).collect(), ..GaugeSnapshot::default() };
+        let text = Metrics::default().encode(&snapshot);
+        let burns: Vec<&str> = lines(&text).into_iter().filter(|l| l.starts_with("matins_burn_rate{")).collect();
+        assert_eq!(burns.len(), 2, "{text}");
+        assert!(burns.contains(&"matins_burn_rate{workflow=\"pay\",window=\"5m\"} 2.5"), "{burns:?}");
+        assert!(burns.contains(&"matins_burn_rate{workflow=\"pay\",window=\"3d\"} 0.0"), "{burns:?}");
+    }
+
+    #[test]
     fn a_label_can_not_break_out_of_its_quotes() {
         let metrics = Metrics::default();
         let mut snapshot = GaugeSnapshot::default();
@@ -339,7 +393,7 @@ mod tests {
     #[tokio::test]
     async fn an_empty_store_still_shows_protected_domains_and_an_empty_outbox() {
         let store = Store::open("sqlite::memory:").await.expect("a store");
-        let snapshot = GaugeSnapshot::read(&store, &[], DateTime::UNIX_EPOCH).await.expect("a snapshot");
+        let snapshot = GaugeSnapshot::read(&store, &[], &[], DateTime::UNIX_EPOCH).await.expect("a snapshot");
         let text = Metrics::default().encode(&snapshot);
         for line in [
             "matins_incidents_open{domain=\"money\"} 0",

@@ -151,6 +151,7 @@ impl Service {
             nats: nats.clone(),
             nats_settings: nats_settings.clone(),
             symptoms: ArcSwap::from_pointee(firing),
+            budgets: ArcSwap::default(),
             outbox_wake: deliverer.waker(),
             reload,
         });
@@ -231,7 +232,10 @@ async fn tick_all(
         for (part, error) in &ticked.failures {
             error!(%error, "{part} could not be looked at");
         }
-        shared.symptoms.store(Arc::new(ticker.firing()));
+        if ticked.has_looked {
+            shared.symptoms.store(Arc::new(ticker.firing()));
+            shared.budgets.store(Arc::new(ticker.budgets()));
+        }
         if ticked.has_messages {
             shared.outbox_wake.notify_one();
         }

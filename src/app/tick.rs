@@ -12,7 +12,7 @@ use crate::store::catalogue::Catalogue;
 use crate::store::ledger::{Cover, Covers};
 use crate::store::retention::{self, Keep};
 use crate::store::{Store, StoreError, ledger};
-use crate::symptom::ToldSymptom;
+use crate::symptom::{Budget, ToldSymptom};
 use chrono::{DateTime, DurationRound, TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -66,6 +66,8 @@ pub struct Ticked {
     pub has_messages: bool,
     /// Digests that wait for open hours.
     pub holds: Vec<Held>,
+    /// Whether symptoms were looked at.
+    pub has_looked: bool,
     /// Symptoms that changed, and what became of each.
     pub symptoms: Vec<Settled>,
     /// Whether an incident was told again, or ended.
@@ -109,6 +111,11 @@ impl Ticker {
     /// The symptoms, for a player.
     pub fn symptoms(&mut self) -> &mut SymptomDesk {
         &mut self.symptoms
+    }
+
+    /// Burn rates and what budgets have left, as of the last look.
+    pub fn budgets(&mut self) -> Vec<Budget> {
+        self.symptoms.budgets()
     }
 
     /// Symptoms that fire, as of the last tick.
@@ -183,6 +190,7 @@ impl Ticker {
         if let Some(at) = watermark.reached(now).await {
             let looked = self.symptoms.look(store, live, at, now).await?;
             ticked.has_messages |= looked.has_messages;
+            ticked.has_looked = looked.has_looked;
             ticked.symptoms = looked.changes;
         }
         Ok(())

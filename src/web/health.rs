@@ -32,6 +32,7 @@ pub async fn readyz(State(shared): State<Arc<Shared>>) -> Response {
 /// # Errors
 /// When the store can't be read.
 pub async fn metrics(State(shared): State<Arc<Shared>>) -> Result<Response, ApiError> {
-    let snapshot = GaugeSnapshot::read(&shared.store, &shared.symptoms.load(), clock::now()).await?;
+    let snapshot =
+        GaugeSnapshot::read(&shared.store, &shared.symptoms.load(), &shared.budgets.load(), clock::now()).await?;
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], shared.metrics.encode(&snapshot)).into_response())
 }

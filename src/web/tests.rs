@@ -96,6 +96,7 @@ async fn world_with(more: &str) -> World {
         nats,
         nats_settings,
         symptoms: ArcSwap::default(),
+        budgets: ArcSwap::default(),
         outbox_wake: Arc::new(Notify::new()),
         reload: mpsc::channel(1).0,
     });

@@ -10,7 +10,9 @@ use crate::live::Live;
 use crate::name::WorkflowName;
 use crate::store::symptoms::{self, MemoryRow};
 use crate::store::{Store, StoreError, WriteTx};
-use crate::symptom::{Change, Rules, Severity, Signal, Standing, SymptomState, SymptomTold, ToldSymptom, Watch, What};
+use crate::symptom::{
+    Budget, Change, Rules, Severity, Signal, Standing, SymptomState, SymptomTold, ToldSymptom, Watch, What,
+};
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use kept::{save, standing};
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,6 +75,8 @@ pub struct Looked {
     pub changes: Vec<Settled>,
     /// Whether messages were put in the outbox.
     pub has_messages: bool,
+    /// Whether it was time to look.
+    pub has_looked: bool,
 }
 
 /// A change that is written.
@@ -258,7 +262,7 @@ impl SymptomDesk {
             }
             self.looked_at = Some(at);
         }
-        let looked = self.settle(store, live, changes, now).await?;
+        let looked = Looked { has_looked: true, ..self.settle(store, live, changes, now).await? };
         if self.unsaved >= UNSAVED_MAX || (self.unsaved > 0 && now - self.saved_at >= SAVE_EVERY) {
             self.save_memory(store, now).await?;
         }
@@ -384,6 +388,14 @@ impl SymptomDesk {
         let states = states.into_iter().filter(SymptomState::is_firing);
         let told = |state: &SymptomState| self.known.get(&state.key.id()).map(|k| k.told.clone()).unwrap_or_default();
         states.map(|state| ToldSymptom { told: told(&state), state }).collect()
+    }
+
+    /// Burn rates and what budgets have left, as of the last look.
+    pub fn budgets(&mut self) -> Vec<Budget> {
+        match (&mut self.watch, self.looked_at) {
+            (Some(watch), Some(at)) => watch.budgets(at),
+            (None, _) | (_, None) => Vec::new(),
+        }
     }
 
     /// When a look could find something new without further news.
