@@ -8,6 +8,7 @@ use crate::digest::Late;
 use crate::digest::plan::{DigestRule, PlanDecision, plan};
 use crate::digest_job::{self, Composing, Occasion, Target, Telling, WindowOutcome};
 use crate::live::Live;
+use crate::outbox::queue;
 use crate::store::catalogue::Catalogue;
 use crate::store::ledger::{Cover, Covers};
 use crate::store::retention::{self, Keep};
@@ -212,7 +213,8 @@ impl Ticker {
             digests_since: since(kept.keep_digests),
         };
         let mut tx = store.begin().await?;
-        let has_more = retention::forget(&mut tx, &keep).await?;
+        let has_more =
+            retention::forget(&mut tx, &keep).await? | queue::forget_settled(&mut tx, keep.digests_since).await?;
         tx.commit().await?;
         self.forget_at = if has_more { now } else { now + FORGET_EVERY };
         Ok(())

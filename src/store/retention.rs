@@ -1,10 +1,11 @@
-//! Forgets what is older than config keeps it. What is still needed stays however old it is: dead letters, incidents, messages that wait.
+//! Forgets what is older than config keeps it. What is still needed stays however old it is: dead letters, incidents. Messages are the
+//! outbox's to forget.
 
 use super::{StoreError, WriteTx, to_ms};
 use chrono::{DateTime, Utc};
 
 /// Rows of a table that one call looks at: intake waits for the one writer meanwhile.
-const ROWS_MAX: i64 = 5_000;
+pub const ROWS_MAX: i64 = 5_000;
 
 /// Since when things are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,12 +14,15 @@ pub struct Keep {
     pub events_since: DateTime<Utc>,
     /// Counters.
     pub counters_since: DateTime<Utc>,
-    /// Digests and messages.
+    /// Digests.
     pub digests_since: DateTime<Utc>,
 }
 
+/// Picks the instant for a table.
+type Since = fn(&Keep) -> DateTime<Utc>;
+
 /// The statements, and which instant each is given. All look at the oldest rows alone, which are those that a table begins with.
-const STATEMENTS: [(&str, fn(&Keep) -> DateTime<Utc>); 7] = [
+const STATEMENTS: [(&str, Since); 5] = [
     ("DELETE FROM events WHERE received_at < ?1 AND seq < (SELECT min(seq) FROM events) + ?2", |k| k.events_since),
     (
         "DELETE FROM incident_events WHERE event_seq < min(coalesce((SELECT min(seq) FROM events), 9000000000000000), \
@@ -34,16 +38,6 @@ const STATEMENTS: [(&str, fn(&Keep) -> DateTime<Utc>); 7] = [
         k.counters_since
     }),
     ("DELETE FROM digests WHERE composed_at < ?1 AND id < (SELECT min(id) FROM digests) + ?2", |k| k.digests_since),
-    (
-        "UPDATE outbox SET fallback_of = NULL WHERE fallback_of IS NOT NULL AND fallback_of IN (SELECT id FROM outbox \
-         WHERE created_at < ?1 AND state <> 'pending' AND id < (SELECT min(id) FROM outbox) + ?2)",
-        |k| k.digests_since,
-    ),
-    (
-        "DELETE FROM outbox WHERE created_at < ?1 AND state <> 'pending' AND id < (SELECT min(id) FROM outbox) + ?2 \
-         AND fallback_of IS NULL",
-        |k| k.digests_since,
-    ),
 ];
 
 /// Forgets some of what is older. True when there may be more.
@@ -81,11 +75,7 @@ mod tests {
             INSERT INTO incident_events SELECT seq, 1 FROM events;
             INSERT INTO counters SELECT seq * 100, 1, 1, 1, 0, 0, 0, 0, 0 FROM events;
             INSERT INTO quarantine SELECT seq, 's', seq, '', '', '', '', seq * 100, x'' FROM events;
-            INSERT INTO digests SELECT seq, 'd', 'r', seq, seq + 1, 0, seq * 100, 'enqueued', 0, NULL, NULL, '', '' FROM events;
-            INSERT INTO outbox (id, number, kind, priority, receiver, template, view, content, state, due_at, created_at)
-            SELECT seq, seq, 'digest', 4, 'ops', '', '', '', CASE WHEN seq = 2 THEN 'pending' ELSE 'sent' END, 0, seq * 100 FROM events;
-            UPDATE outbox SET fallback_id = id + 1 WHERE id IN (2, 4, 9);
-            UPDATE outbox SET fallback_of = id - 1 WHERE id IN (3, 5, 10);";
+            INSERT INTO digests SELECT seq, 'd', 'r', seq, seq + 1, 0, seq * 100, 'enqueued', 0, NULL, NULL, '', '' FROM events;";
         let mut tx = store.begin().await.unwrap();
         sqlx::raw_sql(fill).execute(&mut *tx).await.unwrap();
         tx.commit().await.unwrap();
@@ -112,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_older_goes_and_what_waits_stays_with_what_stands_in_for_it() {
+    async fn what_is_older_goes() {
         let store = store().await;
         forget_all(&store, &Keep { events_since: at(500), counters_since: at(1_100), digests_since: at(1_000) }).await;
         let from = |first: i64| (first..=20).collect::<Vec<_>>();
@@ -121,7 +111,6 @@ mod tests {
         assert_eq!(left(&store, "id FROM quarantine").await, from(5));
         assert_eq!(left(&store, "minute / 100 FROM counters").await, from(11));
         assert_eq!(left(&store, "id FROM digests").await, from(10));
-        assert_eq!(left(&store, "id FROM outbox").await, [vec![2, 3], from(10)].concat());
     }
 
     #[tokio::test]
@@ -132,6 +121,5 @@ mod tests {
         for table in ["seq FROM events", "event_seq FROM incident_events", "minute FROM counters", "id FROM digests"] {
             assert!(left(&store, table).await.is_empty(), "{table}");
         }
-        assert_eq!(left(&store, "id FROM outbox").await, [2, 3]);
     }
 }

@@ -1,10 +1,12 @@
 //! The rows of the outbox: enqueue in the decision's transaction, claim with a lease, settle, redrive, list. Nothing else
 //! writes them. What follows from an outcome is `policy`'s; nothing here waits for a network.
 
+mod forget;
 mod mailbox;
 mod read;
 pub mod standing;
 
+pub use forget::{forget, forget_settled};
 pub use read::{
     Admit, PendingCounts, earliest_due, find, list, next_due, overdue, peek_number, pending, pending_counts,
     waiting_receivers,
@@ -165,15 +167,6 @@ pub async fn settle_unclaimed(
 ) -> Result<SettleOutcome, StoreError> {
     let done = write_change(tx, id, None, &Change::of(settlement, now)).await?;
     Ok(if done == 0 { SettleOutcome::LeaseLost } else { SettleOutcome::Settled })
-}
-
-/// Forgets entries up to `last`, sent or not: a backtest only prints them.
-///
-/// # Errors
-/// When the database refuses.
-pub async fn forget(tx: &mut WriteTx, last: EntryId) -> Result<(), StoreError> {
-    sqlx::query("DELETE FROM outbox WHERE id <= ?").bind(last.0).execute(&mut **tx).await?;
-    Ok(())
 }
 
 /// Columns that a settlement sets.
