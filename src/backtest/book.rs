@@ -129,3 +129,116 @@ impl Letters {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::symptoms::standings;
+    use crate::backtest::KEYS;
+    use crate::incident::Incident;
+    use crate::ingest::commit::{Intake, Item, Progress, Redelivered, Signals};
+    use crate::ingest::page::Pager;
+    use crate::ingest::{DecodeOutcome, Inbound, Reader};
+    use crate::outbox::NewEntry;
+    use crate::route::Policy;
+    use crate::store::Store;
+    use crate::workflow::Workflows;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    struct Nobody;
+
+    impl Pager for Nobody {
+        fn page(&self, _: &Incident, _: DateTime<Utc>) -> Vec<NewEntry> {
+            Vec::new()
+        }
+    }
+
+    fn at(seconds: usize) -> DateTime<Utc> {
+        DateTime::from_timestamp(1_796_000_000 + i64::try_from(seconds).unwrap(), 0).unwrap()
+    }
+
+    /// A failure, a recovery or a resolution of one of few items, each at its own second; some happened long before they arrived.
+    fn body(n: usize, (kind, workflow, item, late): (u8, u8, u8, u8)) -> Value {
+        let mut body = json!({ "id": format!("e{n}"), "workflow": format!("w{workflow}"), "item": format!("i{item}"),
+            "occurred_at": at(n).to_rfc3339() });
+        match kind {
+            0..6 => {
+                body["error"] = json!({ "http_status": 422, "message": format!("cause of {item}") });
+                body["occurred_at"] = json!(at(n.saturating_sub(usize::from(late) * 7)).to_rfc3339());
+                if item % 3 > 0 {
+                    body["downstream"] = json!(format!("d{}", item % 3));
+                }
+            }
+            6..8 => body["type"] = json!("recovery"),
+            _ => body["type"] = json!("resolution"),
+        }
+        body
+    }
+
+    fn read(body: &Value, n: usize) -> Box<crate::ingest::Decoded> {
+        let reader = Reader::new(&crate::config::RedactSettings::default(), &[], &KEYS.redaction);
+        let payload = body.to_string();
+        let inbound = Inbound {
+            subject: "file",
+            headers: &[],
+            payload: payload.as_bytes(),
+            stream: "file",
+            sequence: n as u64 + 1,
+            received_at: at(n),
+        };
+        match reader.read(inbound) {
+            DecodeOutcome::Event(decoded) => decoded,
+            DecodeOutcome::Quarantine { reason } => panic!("{reason}"),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_book_says_what_the_store_will_say(
+            steps in prop::collection::vec((0_u8..10, 0_u8..3, 0_u8..5, 0_u8..4), 1..80),
+            batch in 1_usize..20,
+        ) {
+            let events: Vec<_> = steps.iter().enumerate().map(|(n, step)| read(&body(n, *step), n)).collect();
+            let mut book = LetterBook::new(None);
+            let mut told: BTreeMap<String, Standing> = BTreeMap::new();
+            for decoded in &events {
+                if let Some(standing) = book.take(&decoded.event) {
+                    told.insert(decoded.event.workflow.to_string(), standing);
+                }
+            }
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let stored = runtime.block_on(async {
+                let store = Store::open("sqlite::memory:").await.unwrap();
+                let mut intake = Intake::new(store.clone(), Signals::Taken);
+                let policy = Policy {
+                    config_version: "v".to_owned(),
+                    workflows: Workflows::default(),
+                    routes: Vec::new(),
+                    silences: Vec::new(),
+                };
+                let last = events.len();
+                for (number, chunk) in events.into_iter().enumerate().collect::<Vec<_>>().chunks(batch).map(<[_]>::to_vec).enumerate() {
+                    let items: Vec<Item> = chunk.into_iter().map(|(_, e)| Item::Event(e, Redelivered::No)).collect();
+                    let sequence = i64::try_from(number).unwrap() + 1;
+                    let progress = Progress {
+                        stream: "file".to_owned(),
+                        stream_made_at: DateTime::UNIX_EPOCH,
+                        sequence,
+                        arrival_at: at(last),
+                        lag: 0,
+                    };
+                    intake.commit(&items, &progress, &policy, &Nobody, at(last)).await.unwrap();
+                }
+                standings(&store, &["w0", "w1", "w2"], None, at(last)).await.unwrap()
+            });
+            for (workflow, standing) in stored {
+                let wanted = told.remove(workflow.as_str()).unwrap_or_default();
+                prop_assert_eq!(wanted, standing, "{}", workflow);
+            }
+            prop_assert!(told.values().all(|standing| standing.open_count == 0 && standing.oldest.is_none()));
+        }
+    }
+}

@@ -1,9 +1,10 @@
 //! What the store keeps of symptoms and dead letters, as the `symptom` room takes it.
 
+use crate::name::WorkflowName;
 use crate::store::symptoms::{self, StandingRow, StateRow};
 use crate::store::{Store, StoreError, WriteTx};
 use crate::symptom::{OldestLetter, Standing, SymptomState, SymptomTold, ToldSymptom};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use tracing::error;
 
 /// Symptoms as they were kept.
@@ -21,8 +22,28 @@ pub async fn kept(store: &Store) -> Result<Vec<ToldSymptom>, StoreError> {
     Ok(kept)
 }
 
-/// How the dead letters of a workflow stand.
-pub(super) fn standing(row: StandingRow, arrivals: Vec<DateTime<Utc>>) -> Standing {
+/// How the dead letters of workflows stand; with when they arrived, as far back as `arrivals`.
+///
+/// # Errors
+/// When the store can't be read.
+pub async fn standings(
+    store: &Store,
+    workflows: &[&str],
+    arrivals: Option<TimeDelta>,
+    now: DateTime<Utc>,
+) -> Result<Vec<(WorkflowName, Standing)>, StoreError> {
+    let mut found = Vec::new();
+    for row in symptoms::standings(store.reader(), workflows).await? {
+        let arrived = match arrivals {
+            Some(window) => symptoms::arrivals(store.reader(), &row.workflow, now - window).await?,
+            None => Vec::new(),
+        };
+        found.push((WorkflowName::new(&row.workflow), standing(row, arrived)));
+    }
+    Ok(found)
+}
+
+fn standing(row: StandingRow, arrivals: Vec<DateTime<Utc>>) -> Standing {
     let name = row.oldest_name.unwrap_or_default();
     Standing {
         open_count: row.open_count.unsigned_abs(),

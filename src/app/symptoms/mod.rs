@@ -4,7 +4,7 @@
 mod kept;
 mod told;
 
-pub use kept::kept;
+pub use kept::{kept, standings};
 
 use crate::live::Live;
 use crate::name::WorkflowName;
@@ -14,7 +14,7 @@ use crate::symptom::{
     Budget, Change, Rules, Severity, Signal, Standing, SymptomState, SymptomTold, ToldSymptom, Watch, What,
 };
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
-use kept::{save, standing};
+use kept::save;
 use std::collections::{BTreeMap, BTreeSet};
 use told::{note, pages, tell};
 use tracing::error;
@@ -271,20 +271,12 @@ impl SymptomDesk {
 
     /// Tells the watch how the dead letters stand that have changed.
     async fn ask_standings(&mut self, store: &Store, at: DateTime<Utc>) -> Result<(), StoreError> {
-        let Some(watch) = &mut self.watch else { return Ok(()) };
-        let stale: Vec<&str> = self.stale.iter().map(WorkflowName::as_str).collect();
-        if stale.is_empty() {
+        if self.stale.is_empty() {
             return Ok(());
         }
-        let window = watch.rules().arrivals_wanted().and_then(|w| TimeDelta::from_std(w).ok());
-        for row in symptoms::standings(store.reader(), &stale).await? {
-            let arrivals = match window {
-                Some(window) => symptoms::arrivals(store.reader(), &row.workflow, at - window).await?,
-                None => Vec::new(),
-            };
-            let workflow = WorkflowName::new(&row.workflow);
-            watch.set_standing(&workflow, standing(row, arrivals));
-        }
+        let stale: Vec<&str> = self.stale.iter().map(WorkflowName::as_str).collect();
+        let found = standings(store, &stale, self.arrivals_wanted(), at).await?;
+        found.into_iter().for_each(|(workflow, standing)| self.set_standing(&workflow, standing));
         self.stale.clear();
         Ok(())
     }
