@@ -3,7 +3,9 @@
 
 use crate::calendar::Calendar;
 use crate::config::{self, Config, DigestSettings, Loaded, Problem};
+use crate::name::WorkflowName;
 use crate::render::words;
+use crate::symptom::Rules;
 use crate::workflow::Workflow;
 use chrono::{DateTime, Days, TimeDelta, Utc};
 use std::io::{self, Write};
@@ -71,8 +73,15 @@ pub fn overview(config: &Config, now: DateTime<Utc>, out: &mut dyn Write) -> io:
         }
     }
     writeln!(out, "\nWorkflows")?;
+    let rules = Rules::new(config.symptoms.as_deref(), &config.workflows);
     for workflow in config.workflows.iter() {
         write!(out, "{}", workflow_lines(config, workflow))?;
+        let plan = rules.plan(&WorkflowName::new(workflow.name.as_str()));
+        plan.meaning().iter().try_for_each(|line| writeln!(out, "    {line}"))?;
+    }
+    let shared = rules.shared_meaning();
+    if !shared.is_empty() {
+        writeln!(out, "\nSymptoms across workflows: {}", shared.join(", "))?;
     }
     Ok(())
 }
@@ -257,9 +266,14 @@ digest.daily = ["ops"]
             routes: protected, everything
             pages: oncall, else ops
             digests: daily to ops
+            symptoms that page: failing_streak (5 in a row over 5 min), dead_letter_age (unresolved for 1 h), unhealthy (degraded for 5 min)
+            symptoms in digests: dead_letter_depth (more than 10), failure_trend (3× what is usual in 1 h), retry_pressure (more than 2 a run in 1 h)
           report (standard), owner: none set
             routes: everything
             digests: daily to ops
+            symptoms in digests: failing_streak (5 in a row over 5 min), dead_letter_age (unresolved for 24 h), dead_letter_depth (more than 10), unhealthy (degraded for 5 min), failure_trend (3× what is usual in 1 h), retry_pressure (more than 2 a run in 1 h)
+
+        Symptoms across workflows: systemic (3 workflows within 15 min), repeat_offender (3 of the last 20 dead letters), breaker (50 % of the last 10 calls)
         ");
     }
 

@@ -20,6 +20,7 @@ mod quarantine;
 mod receivers;
 mod report;
 mod silences;
+mod slo;
 mod symptoms;
 mod table;
 mod templates;
@@ -84,6 +85,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Demo(args) => return Ok(demo::run(args.into()).await),
         Command::ConfigSchema => return Ok(config_schema::run(&mut io::stdout())),
         Command::Backtest(args) => return backtest::run(args).await,
+        Command::Slo(command) => return slo::run(command),
         Command::Exec(args) => return exec::run(&service, args).await,
         Command::Emit(args) => emit::run(&service, *args).await?,
         Command::Explain(args) => explain::run(&service, args).await?,

@@ -201,29 +201,11 @@ fn tier_never_fires(cursor: &Cursor<'_>, tier: &BurnTier, slo: Option<&str>, per
             .report
             .error(cursor.place("long"), format!("tier {name:?}: \"long\" is longer than the period of the objective"));
     }
-    if let Some(slo) = slo.filter(|slo| !burn_can_exceed(&tier.burn, slo)) {
+    if let Some(slo) = slo.filter(|slo| !tier.can_fire(slo)) {
         let message =
             format!("tier {name:?} can't fire: at slo {slo} even a total failure burns less than {}", tier.burn);
         bench.report.error(cursor.place("burn"), message);
     }
-}
-
-/// Whether a total failure burns more than `burn`: burn × (1 − slo) < 1, exactly. Decimal texts; true when unreadable.
-pub(super) fn burn_can_exceed(burn: &str, slo: &str) -> bool {
-    let product = || {
-        let (burn, burn_scale) = scaled(burn)?;
-        let (slo, slo_scale) = scaled(slo)?;
-        let budget = 10_i128.checked_pow(slo_scale)?.checked_sub(slo)?;
-        Some((burn.checked_mul(budget)?, 10_i128.checked_pow(burn_scale + slo_scale)?))
-    };
-    product().is_none_or(|(spent, whole)| spent < whole)
-}
-
-/// A decimal as a whole number and the count of its decimal places.
-fn scaled(text: &str) -> Option<(i128, u32)> {
-    let (whole, places) = text.split_once('.').unwrap_or((text, ""));
-    let scale = u32::try_from(places.len()).ok().filter(|s| *s <= 15)?;
-    Some((format!("{whole}{places}").parse().ok()?, scale))
 }
 
 /// `[[silences]]`

@@ -5,14 +5,13 @@ use super::form::names;
 use super::keys::Defined;
 use super::overlap::{covers, may_fit, overlap, swallows};
 use super::reader::Cursor;
-use super::rules;
 use super::schema::Config;
 use super::source::{Place, Report};
 use super::tree::Node;
 use crate::matcher::{Glob, MatchKey};
-use crate::name::ReceiverName;
+use crate::name::{ReceiverName, WorkflowName};
 use crate::route::Route;
-use crate::symptom::{SymptomKind, SymptomRule};
+use crate::symptom::{OffReason, Rules, SymptomKind, SymptomRule, TierOff};
 use crate::workflow::{Domain, Workflow};
 
 /// Reports everything that makes no sense.
@@ -287,7 +286,7 @@ impl Sense<'_> {
                 self.report.error(cursor.place("kind"), format!("symptom {:?} can't fire: {why}", rule.name));
             }
         }
-        self.default_tiers();
+        self.tiers_out_of_reach();
     }
 
     fn never_fires(&self, rule: &SymptomRule) -> Option<String> {
@@ -320,24 +319,32 @@ impl Sense<'_> {
         }
     }
 
-    /// Explains default tiers that the objective of a workflow puts out of reach.
-    fn default_tiers(&self) {
-        if self.config.symptoms.is_some() {
-            return;
-        }
+    /// Explains default tiers that the objective of a workflow puts out of reach, and refuses those that config names.
+    fn tiers_out_of_reach(&self) {
+        let rules = Rules::new(self.config.symptoms.as_deref(), &self.config.workflows);
+        let named = |rule: &str| {
+            let rules = self.config.symptoms.iter().flatten().zip(self.root.tables("symptoms"));
+            let has_tiers =
+                |kind: &SymptomKind| matches!(kind, SymptomKind::BurnRate { tiers: Some(_), slo: None, .. });
+            rules.into_iter().find(|(own, _)| own.name == rule && has_tiers(&own.kind)).map(|(_, cursor)| cursor)
+        };
         for (workflow, cursor) in self.config.workflows.iter().zip(self.root.tables("workflows")) {
-            let Some(slo) = &workflow.slo else { continue };
-            let out: Vec<&str> = DEFAULT_BURNS
-                .iter()
-                .filter(|(_, burn)| !rules::burn_can_exceed(burn, slo))
-                .map(|(name, _)| *name)
-                .collect();
-            if !out.is_empty() {
-                let message = format!(
-                    "at slo {slo} even a total failure burns too slowly for {}; they can't fire",
-                    out.join(" and ")
-                );
-                self.report.warn(cursor.place("slo"), message);
+            let plan = rules.plan(&WorkflowName::new(workflow.name.as_str()));
+            for (rule, burn) in plan.burn_rates().filter(|(_, burn)| workflow.slo.as_ref() == Some(&burn.slo)) {
+                let is_out = |off: &&TierOff| off.why == OffReason::Unreachable;
+                let out: Vec<&str> = burn.off.iter().filter(is_out).map(|off| off.tier.as_str()).collect();
+                if out.is_empty() {
+                    continue;
+                }
+                let (slo, out) = (&burn.slo, out.join(" and "));
+                let message = format!("at slo {slo} even a total failure burns too slowly for {out}; they can't fire");
+                match named(&rule.name) {
+                    Some(own) => {
+                        let name = workflow.name.as_str();
+                        self.report.error(own.place("tiers"), format!("workflow {name:?}: {message}"));
+                    }
+                    None => self.report.warn(cursor.place("slo"), message),
+                }
             }
         }
     }
@@ -368,7 +375,3 @@ impl Sense<'_> {
 
 const LAST_ROUTE: &str =
     "add a last route with an empty match, so that each failure reaches somebody: name = \"everything\", match = {}";
-
-/// The page and ticket tiers of the contract.
-const DEFAULT_BURNS: [(&str, &str); 4] =
-    [("page_fast", "14.4"), ("page_slow", "6"), ("ticket_fast", "3"), ("ticket_slow", "1")];

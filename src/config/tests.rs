@@ -598,9 +598,13 @@ fn symptoms_take_the_keys_of_their_kind_and_must_be_able_to_fire() {
 
 #[test]
 fn a_total_failure_must_exceed_a_tier_exactly() {
-    assert!(rules::burn_can_exceed("14.4", "0.99"));
-    assert!(!rules::burn_can_exceed("10", "0.9"));
-    assert!(rules::burn_can_exceed("9.999", "0.90"));
+    let tiers = |burn: &str| {
+        let tier = format!("{{ name = \"fast\", burn = {burn}, long = \"1h\", short = \"5m\" }}");
+        let rule = format!("[[symptoms]]\nname = \"s\"\nkind = \"burn_rate\"\ntiers = [{tier}]\n");
+        format!("{}\n{rule}", changed("slo = 0.9950", "slo = 0.9"))
+    };
+    assert!(load_text(&tiers("9.999")).is_ok());
+    refused(&tiers("10"), "tiers", &["at slo 0.9", "fast"]);
     let text = changed("slo = 0.9950", "slo = 0.9");
     assert!(load_text(&text).unwrap().warnings[0].message.contains("page_fast"));
 }

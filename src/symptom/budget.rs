@@ -1,11 +1,9 @@
-//! How fast budgets burn and what is left of them, for metrics, digests and `check`: numbers and words, no decisions.
+//! How fast budgets burn and what is left of them, for metrics and digests: numbers, no decisions.
 
 use super::buckets::{TICK, floor};
-use super::plan::{Ask, BurnPlan, OffReason, TierOff};
-use super::sentence::{listed, objective, percent, span};
+use super::plan::Ask;
 use super::watch::Watch;
 use crate::name::WorkflowName;
-use crate::render::words;
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 
@@ -38,43 +36,6 @@ impl Watch {
         let mut budgets: Vec<Budget> = self.slots.iter_mut().flat_map(|slot| slot.budgets(tick, &lost)).collect();
         budgets.sort_by(|one, other| (&one.workflow, &one.rule).cmp(&(&other.workflow, &other.rule)));
         budgets
-    }
-}
-
-impl BurnPlan {
-    /// What the tiers mean in the workflow's own traffic, in one sentence, or two; none when all of them mean something.
-    pub fn explain(&self) -> Option<String> {
-        if self.off.is_empty() {
-            return None;
-        }
-        let period = span(self.period);
-        let mut said = String::new();
-        if let (Some(per_day), Some(share)) = (self.expected_per_day, self.share_of_one()) {
-            let (runs, slo) = (words::noun(per_day, "run"), objective(&self.slo));
-            let share = percent(share.to_f64());
-            said = format!("at {runs} a day and {slo} one failure spends {share} of the budget of {period}: ");
-        }
-        let mut reasons: Vec<String> = Vec::new();
-        let named = |pick: &dyn Fn(&TierOff) -> bool| {
-            let names: Vec<&str> = self.off.iter().filter(|off| pick(off)).map(|off| off.tier.as_str()).collect();
-            (!names.is_empty()).then(|| {
-                let be = if names.len() == 1 { "is" } else { "are" };
-                format!("{} {be} off", listed(names.into_iter()))
-            })
-        };
-        if let Some(off) = named(&|off| matches!(off.why, OffReason::PerRun)) {
-            reasons.push(format!("{off}, every run is judged by itself: failing_streak and run_failed stand in"));
-        }
-        if let Some(off) = named(&|off| matches!(off.why, OffReason::TooFewRuns { .. })) {
-            let mut rest = vec!["failing_streak"];
-            rest.extend(self.tiers.iter().map(|tier| tier.name.as_str()));
-            let stand = if rest.len() == 1 { "stands" } else { "stand" };
-            reasons.push(format!("{off}, {} {stand} in", listed(rest.into_iter())));
-        }
-        if let Some(off) = named(&|off| matches!(off.why, OffReason::Unreachable)) {
-            reasons.push(format!("{off}, not even a total failure is over the factor"));
-        }
-        Some(format!("{said}{}", reasons.join("; ")))
     }
 }
 

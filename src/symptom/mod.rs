@@ -11,6 +11,7 @@ mod dead_letter;
 mod defaults;
 mod evaluate;
 mod exact;
+mod meaning;
 mod memory;
 mod pattern;
 mod plan;
@@ -27,6 +28,8 @@ mod state;
 mod streak;
 mod told;
 mod trend;
+mod trial;
+mod vector;
 mod watch;
 
 pub use budget::Budget;
@@ -39,6 +42,8 @@ pub use span::Span;
 pub use standing::{OldestLetter, Standing};
 pub use state::{Change, SymptomKey, SymptomState};
 pub use told::{SymptomTold, ToldSymptom};
+pub use trial::{Firing, Trial, try_rules};
+pub use vector::{VectorOutcome, VectorResult, run_vectors};
 pub use watch::Watch;
 
 #[cfg(test)]

@@ -266,7 +266,7 @@ fn runs_in(per_day: u64, length: i64) -> Option<Ratio> {
 
 fn why_off(tier: &Tier, budget: Ratio, period: i64, expected_per_day: Option<u64>) -> Option<OffReason> {
     use std::cmp::Ordering::Less;
-    if tier.threshold.compare(Ratio::ONE) != Less {
+    if !is_within_reach(tier.threshold) {
         return Some(OffReason::Unreachable);
     }
     let per_day = expected_per_day?;
@@ -280,6 +280,18 @@ fn why_off(tier: &Tier, budget: Ratio, period: i64, expected_per_day: Option<u64
         return Some(OffReason::TooFewRuns { min_failures: tier.min_failures, needed_per_day });
     }
     None
+}
+
+impl BurnTier {
+    /// Whether a total failure exceeds it at this objective, exactly. Yes when a number can't be read.
+    pub fn can_fire(&self, slo: &str) -> bool {
+        let threshold = || Ratio::parse(&self.burn)?.times(Ratio::parse(slo)?.complement()?);
+        threshold().is_none_or(is_within_reach)
+    }
+}
+
+fn is_within_reach(threshold: Ratio) -> bool {
+    threshold.compare(Ratio::ONE) == std::cmp::Ordering::Less
 }
 
 /// The four tiers of the contract.

@@ -3,10 +3,12 @@
 mod backtest;
 mod demo;
 mod event;
+mod slo;
 
 pub(super) use backtest::{BacktestArgs, BacktestFormat};
 pub(super) use demo::DemoArgs;
 pub(super) use event::{EmitArgs, ExecArgs, Fallback};
+pub(super) use slo::{Slo, SloTestArgs};
 
 use super::logging::Voice;
 use chrono::{DateTime, Utc};
@@ -76,6 +78,9 @@ pub(in crate::cli) enum Command {
     Check(CheckArgs),
     /// Play recorded events in virtual time, and say what would have been told.
     Backtest(BacktestArgs),
+    /// Try the objectives of a config: what would fire when.
+    #[command(subcommand)]
+    Slo(Slo),
     /// Say why an event is what it is, and who hears of it when.
     Explain(ExplainArgs),
     /// Play a night on loopback: failures come in, and what people would hear of them is shown.

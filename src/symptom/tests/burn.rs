@@ -283,25 +283,6 @@ fn a_digest_rule_has_no_page_tier() {
 }
 
 #[test]
-fn check_can_say_what_tiers_mean_at_the_expected_volume() {
-    let said = |slo, expected| {
-        let rules = Rules::new(Some(&[rule("burn", burn(slo, expected))]), &Workflows::default());
-        let plan = rules.plan(&WorkflowName::from("busy"));
-        let Ask::BurnRate(plan) = &plan.rules[0].ask else { panic!() };
-        plan.explain().unwrap_or_else(|| "all tiers mean something".to_owned())
-    };
-    let all = [("0.995", Some(40)), ("0.99", Some(1)), ("0.9", None), ("0.999", Some(24_000)), ("0.99", Some(96))];
-    let lines: Vec<String> = all.into_iter().map(|(slo, expected)| said(slo, expected)).collect();
-    insta::assert_snapshot!(lines.join("\n"), @r"
-    at 40 runs a day and 99.5 % one failure spends 17 % of the budget of 30 d: page_fast, page_slow, ticket_fast and ticket_slow are off, failing_streak stands in
-    at 1 run a day and 99 % one failure spends 333 % of the budget of 30 d: page_fast, page_slow, ticket_fast and ticket_slow are off, every run is judged by itself: failing_streak and run_failed stand in
-    page_fast is off, not even a total failure is over the factor
-    all tiers mean something
-    at 96 runs a day and 99 % one failure spends 3.5 % of the budget of 30 d: page_fast and page_slow are off, failing_streak, ticket_fast and ticket_slow stand in
-    ");
-}
-
-#[test]
 fn a_budget_is_known_once_runs_are_reported() {
     let mut watch = burning("0.99", None);
     watch.take(&signal("busy", -DAY, failure()));

@@ -5,7 +5,6 @@ mod hot;
 mod kinds;
 mod lazy;
 mod properties;
-mod vectors;
 
 use super::*;
 use crate::matcher::{Glob, Matcher};
@@ -46,7 +45,7 @@ fn failure() -> What {
     }
 }
 
-fn workflow(name: &str) -> Workflow {
+pub(super) fn workflow(name: &str) -> Workflow {
     Workflow {
         name: Glob::new(name),
         domain: Domain::Standard,
@@ -61,7 +60,7 @@ fn workflow(name: &str) -> Workflow {
     }
 }
 
-fn rule(name: &str, kind: SymptomKind) -> SymptomRule {
+pub(super) fn rule(name: &str, kind: SymptomKind) -> SymptomRule {
     SymptomRule { name: name.to_owned(), matcher: Matcher::default(), kind, severity: Severity::Page, mode: Mode::Live }
 }
 
