@@ -292,8 +292,9 @@ impl Play<'_> {
     async fn tick(&mut self, now: DateTime<Utc>, mut lines: Vec<Line>) -> Result<Option<DateTime<Utc>>, BacktestError> {
         let ticked = self.ticker.begin(&self.store, self.live, &mut AllRead, now).await;
         fail_on(ticked.failures)?;
+        // A look sees what came before its instant, so it comes before what arrived at it.
+        lines.splice(0..0, ticked.symptoms.iter().filter_map(symptom_line));
         lines.extend(self.gather.holds(&ticked.holds, now));
-        lines.extend(ticked.symptoms.iter().filter_map(symptom_line));
         if ticked.has_messages {
             lines.extend(self.gather.messages(self.live, now).await?);
         }

@@ -2,6 +2,7 @@
 //! the messages that follow. Whether a symptom fires is decided by the `symptom` room, whether it pages by `route`.
 
 mod kept;
+mod player;
 mod told;
 
 pub use kept::{kept, standings};
@@ -10,13 +11,11 @@ use crate::live::Live;
 use crate::name::WorkflowName;
 use crate::store::symptoms::{self, MemoryRow};
 use crate::store::{Store, StoreError, WriteTx};
-use crate::symptom::{
-    Budget, Change, Rules, Severity, Signal, Standing, SymptomState, SymptomTold, ToldSymptom, Watch, What,
-};
+use crate::symptom::{Budget, Change, Rules, Severity, Signal, SymptomState, SymptomTold, ToldSymptom, Watch, What};
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use kept::save;
 use std::collections::{BTreeMap, BTreeSet};
-use told::{note, pages, tell};
+use told::{note, tell};
 use tracing::error;
 
 /// Symptoms are looked at when a multiple of this is reached; counts are kept by it.
@@ -140,15 +139,6 @@ impl SymptomDesk {
         Ok(desk)
     }
 
-    /// One that a player of recorded events feeds.
-    pub fn played(live: &Live, now: DateTime<Utc>) -> Self {
-        let mut desk = Self { source: Source::Player, ..Self::fresh(live, now) };
-        if let Some(watch) = &mut desk.watch {
-            expected(live).for_each(|name| watch.know(&WorkflowName::new(name), now));
-        }
-        desk
-    }
-
     /// One that knows nothing but config.
     fn fresh(live: &Live, now: DateTime<Utc>) -> Self {
         let watch = Watch::new(rules(live));
@@ -176,42 +166,6 @@ impl SymptomDesk {
         let is_asked = self.source == Source::Store && touches_letters(&signal.what);
         if is_asked && !self.stale.contains(&signal.workflow) {
             self.stale.insert(signal.workflow.clone());
-        }
-    }
-
-    /// Takes how the dead letters of a workflow stand, from a player.
-    pub fn set_standing(&mut self, workflow: &WorkflowName, standing: Standing) {
-        if let Some(watch) = &mut self.watch {
-            watch.set_standing(workflow, standing);
-        }
-    }
-
-    /// How far back a player has to remember when dead letters arrived.
-    pub fn arrivals_wanted(&self) -> Option<TimeDelta> {
-        self.watch.as_ref()?.rules().arrivals_wanted().and_then(|window| TimeDelta::from_std(window).ok())
-    }
-
-    /// Looks before what was taken is committed. True when an incident opens, or may end: then it must be committed first. What else
-    /// changed is written at the next `look`.
-    pub fn look_ahead(&mut self, live: &Live, at: DateTime<Utc>) -> bool {
-        let Some(watch) = &mut self.watch else { return false };
-        let before = watch.states().count();
-        let changes = watch.look(at, &[]);
-        self.looked_at = Some(at);
-        // One that has only just ceased to flicker ends without a change.
-        let has_ended = changes.is_empty() && watch.states().count() != before;
-        let matters = has_ended || changes.iter().any(|change| self.moves_incident(live, change, at));
-        self.pending.extend(changes.into_iter().map(|change| (at, change)));
-        matters
-    }
-
-    /// Whether a change opens or joins an incident, or is of one that has one.
-    fn moves_incident(&self, live: &Live, change: &Change, at: DateTime<Utc>) -> bool {
-        let state = change.state();
-        let has_one = || self.known.get(&state.key.id()).is_some_and(|known| known.told.incident_id().is_some());
-        match change {
-            Change::Fired(_) | Change::Moved(_) => has_one() || pages(live, state, at),
-            Change::Cleared(_) | Change::Held(_) => has_one(),
         }
     }
 
@@ -388,11 +342,6 @@ impl SymptomDesk {
             (Some(watch), Some(at)) => watch.budgets(at),
             (None, _) | (_, None) => Vec::new(),
         }
-    }
-
-    /// When a look could find something new without further news.
-    pub fn next_look_at(&self) -> Option<DateTime<Utc>> {
-        self.watch.as_ref()?.next_look_at()
     }
 }
 
