@@ -5,6 +5,7 @@ use super::*;
 use crate::app;
 use crate::config;
 use crate::digest::DigestCounts;
+use crate::explain::explain_stored;
 use crate::ingest::commit::Redelivered;
 use crate::ingest::{DecodeOutcome, Inbound};
 use crate::render::Parts;
@@ -156,6 +157,9 @@ async fn a_receiver_with_another_name_tells_what_the_old_name_had_not_and_keeps_
     let view: serde_json::Value =
         serde_json::from_str(&ledger::get(world.store.reader(), second.id).await.unwrap().unwrap().view).unwrap();
     assert!(view.to_string().contains("9 open"), "{view}");
+    let explained = explain_stored(&world.store, &world.live, "4", None, Arc::default()).await.unwrap().unwrap();
+    let explained = serde_json::to_string(&explained).unwrap();
+    assert!(explained.contains("daily digest to ops-2 told it"), "{explained}");
     assert_eq!(world.words().await, Vec::<String>::new());
 }
 
