@@ -53,6 +53,8 @@ pub struct Ticker {
     symptoms: SymptomDesk,
     /// Version of the config, and until when nothing that it asks for is due.
     rest: Option<(String, DateTime<Utc>)>,
+    /// Version of the config whose names the ledger has.
+    named: Option<String>,
     /// Who has just taken the place of whom.
     handovers: Handovers,
     /// What windows refer to.
@@ -282,10 +284,13 @@ impl Ticker {
         ticked: &mut Ticked,
     ) -> Result<Covers, StoreError> {
         let mut covers = ledger::covers(store.reader()).await?;
-        let change = Succession::find(&covers, &live.targets);
-        if !change.is_empty() {
-            ticked.has_messages |= self.handovers.write(store, live, change, now).await?;
-            covers = ledger::covers(store.reader()).await?;
+        if self.named.as_ref() != Some(&live.config.version) {
+            let change = Succession::find(&covers, &live.targets);
+            if !change.is_empty() {
+                ticked.has_messages |= self.handovers.write(store, live, change, now).await?;
+                covers = ledger::covers(store.reader()).await?;
+            }
+            self.named = Some(live.config.version.clone());
         }
         if self.handovers.repeat(store, now).await? {
             // It knows decisions by whom they were for.

@@ -182,3 +182,85 @@ fn sole<T>(mut one: impl Iterator<Item = T>, mut other: impl Iterator<Item = T>)
     let pair = (one.next()?, other.next()?);
     (one.next().is_none() && other.next().is_none()).then_some(pair)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::name::{DigestName, ReceiverName};
+    use chrono::TimeDelta;
+
+    /// Covers of (digest, receiver), each told up to its number of hours.
+    fn covers(of: &[(&str, &str, i64)]) -> Covers {
+        let cover = |hours| Cover {
+            until: DateTime::UNIX_EPOCH + TimeDelta::hours(hours),
+            schedule: String::new(),
+            in_force_since: None,
+            left_at: None,
+        };
+        of.iter()
+            .map(|(digest, receiver, hours)| (((*digest).to_owned(), (*receiver).to_owned()), cover(*hours)))
+            .collect()
+    }
+
+    fn targets(of: &[(&str, &str)]) -> Vec<Target> {
+        let target = |(digest, key): &(&str, &str)| {
+            let (receiver, owner) = key.split_once(':').map_or((*key, None), |(r, owner)| (r, Some(owner.to_owned())));
+            Target { digest: DigestName::new(*digest), receiver: ReceiverName::new(receiver), owner }
+        };
+        of.iter().map(target).collect()
+    }
+
+    /// Who begins with whose hours.
+    fn begun(found: &Succession) -> Vec<(String, i64)> {
+        let hours = |cover: &Cover| (cover.until - DateTime::UNIX_EPOCH).num_hours();
+        found
+            .begun
+            .iter()
+            .map(|(target, cover)| (format!("{}/{}", target.digest, target.key()), hours(cover)))
+            .collect()
+    }
+
+    #[test]
+    fn a_first_start_a_new_receiver_and_no_change_need_nothing() {
+        assert!(Succession::find(&Covers::new(), &targets(&[("daily", "ops")])).is_empty());
+        let known = covers(&[("daily", "ops", 5)]);
+        assert!(Succession::find(&known, &targets(&[("daily", "ops")])).is_empty());
+        assert!(Succession::find(&known, &targets(&[("daily", "ops"), ("daily", "team")])).is_empty());
+    }
+
+    #[test]
+    fn where_two_are_gone_or_two_are_new_nobody_takes_a_place() {
+        let known = covers(&[("daily", "a", 5), ("daily", "b", 5), ("daily", "c", 5)]);
+        let found = Succession::find(&known, &targets(&[("daily", "x"), ("daily", "c")]));
+        assert_eq!((found.moved.len(), found.left.len(), found.untold.len()), (0, 2, 2));
+        let found =
+            Succession::find(&known, &targets(&[("daily", "x"), ("daily", "y"), ("daily", "b"), ("daily", "c")]));
+        assert_eq!((found.moved.len(), found.left.len(), begun(&found)), (0, 1, vec![]));
+    }
+
+    #[test]
+    fn a_digest_and_a_receiver_renamed_at_once_are_found() {
+        let known = covers(&[("daily", "a", 5), ("daily", "b", 4), ("weekly", "a", 1)]);
+        let found = Succession::find(&known, &targets(&[("morning", "a"), ("morning", "x"), ("weekly", "a")]));
+        assert_eq!(begun(&found), [("morning/a".to_owned(), 5), ("morning/x".to_owned(), 4)]);
+        assert!(found.untold.is_empty(), "{found:?}");
+    }
+
+    #[test]
+    fn a_receiver_of_owners_with_another_name_begins_where_the_last_of_them_ended() {
+        let known = covers(&[("daily", "owner:a@x", 5), ("daily", "owner:b@x", 4)]);
+        let found = Succession::find(&known, &targets(&[("daily", "people:a@x"), ("daily", "people:c@x")]));
+        assert_eq!(begun(&found), [("daily/people:a@x".to_owned(), 5), ("daily/people:c@x".to_owned(), 5)]);
+        assert_eq!((found.ended.len(), found.untold.len()), (2, 0));
+    }
+
+    #[test]
+    fn one_that_has_left_is_told_of_once_takes_no_part_and_comes_back() {
+        let mut known = covers(&[("daily", "a", 5), ("daily", "b", 3)]);
+        known.get_mut(&("daily".to_owned(), "b".to_owned())).unwrap().left_at = Some(DateTime::UNIX_EPOCH);
+        assert!(Succession::find(&known, &targets(&[("daily", "a")])).is_empty());
+        assert!(Succession::find(&known, &targets(&[("daily", "a"), ("daily", "x")])).is_empty());
+        let back = Succession { back: vec![("daily".to_owned(), "b".to_owned())], ..Succession::default() };
+        assert_eq!(Succession::find(&known, &targets(&[("daily", "a"), ("daily", "b")])), back);
+    }
+}
