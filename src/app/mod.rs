@@ -1,6 +1,7 @@
 //! The composition root: opens everything, starts every loop, stops them in order. No rule of the field lives here.
 
 mod compile;
+mod covers;
 mod fault_log;
 mod incidents;
 mod listener;

@@ -225,7 +225,7 @@ impl Reloader {
 }
 
 /// Whom to tell about the service: `[operator] to`; without it the page receivers, because somebody has to know.
-fn operators(live: &Live) -> Vec<crate::name::ReceiverName> {
+pub(super) fn operators(live: &Live) -> Vec<crate::name::ReceiverName> {
     if !live.config.operator.is_empty() {
         return live.config.operator.iter().take(1).cloned().collect();
     }

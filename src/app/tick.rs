@@ -1,20 +1,21 @@
 //! The tick: the store is looked at, and what is due is decided and written. The service does it once a second, a backtest at every
 //! instant at which something can be due. Nothing waits in memory between ticks, so a restart loses nothing.
 
+use super::covers::{Handovers, cover_of};
 use super::incidents;
 use super::symptoms::{Settled, SymptomDesk};
 use crate::config::DigestSettings;
 use crate::digest::Late;
 use crate::digest::plan::{DigestRule, PlanDecision, plan};
-use crate::digest_job::{self, Composing, Occasion, Target, Telling, WindowOutcome};
+use crate::digest_job::{self, Composing, Occasion, Succession, Target, Telling, WindowOutcome};
 use crate::live::Live;
 use crate::outbox::queue;
 use crate::store::catalogue::Catalogue;
-use crate::store::ledger::{Cover, Covers};
+use crate::store::ledger::Covers;
 use crate::store::retention::{self, Keep};
 use crate::store::{Store, StoreError, ledger};
 use crate::symptom::{Budget, ToldSymptom};
-use chrono::{DateTime, DurationRound, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,6 +53,10 @@ pub struct Ticker {
     symptoms: SymptomDesk,
     /// Version of the config, and until when nothing that it asks for is due.
     rest: Option<(String, DateTime<Utc>)>,
+    /// Version of the config whose names the ledger has.
+    named: Option<String>,
+    /// Who has just taken the place of whom.
+    handovers: Handovers,
     /// What windows refer to.
     catalogue: Catalogue,
     /// When what is old is forgotten again.
@@ -234,7 +239,7 @@ impl Ticker {
             return Vec::new();
         }
         self.waiting.retain(|target, _| live.targets.contains(target));
-        let covers = match ledger::covers(store.reader()).await {
+        let covers = match self.covers(store, live, now, ticked).await {
             Ok(covers) => covers,
             Err(error) => {
                 ticked.failures.push(("digest", error));
@@ -265,9 +270,33 @@ impl Ticker {
         }
         ticked.look_at(next_at);
         // What is told now is looked at again, and so is what failed.
-        let is_at_rest = found.is_empty() && ticked.failures.len() == failed_before;
+        let is_at_rest = self.handovers.is_empty() && found.is_empty() && ticked.failures.len() == failed_before;
         self.rest = next_at.filter(|_| is_at_rest).map(|at| (version.clone(), at));
         found
+    }
+
+    /// How far each target is told, with whoever is new in place of somebody else.
+    async fn covers(
+        &mut self,
+        store: &Store,
+        live: &Live,
+        now: DateTime<Utc>,
+        ticked: &mut Ticked,
+    ) -> Result<Covers, StoreError> {
+        let mut covers = ledger::covers(store.reader()).await?;
+        if self.named.as_ref() != Some(&live.config.version) {
+            let change = Succession::find(&covers, &live.targets);
+            if !change.is_empty() {
+                ticked.has_messages |= self.handovers.write(store, live, change, now).await?;
+                covers = ledger::covers(store.reader()).await?;
+            }
+            self.named = Some(live.config.version.clone());
+        }
+        if self.handovers.repeat(store, now).await? {
+            // It knows decisions by whom they were for.
+            self.catalogue = Catalogue::default();
+        }
+        Ok(covers)
     }
 
     /// Has the digests composed for which intake has come far enough.
@@ -350,36 +379,6 @@ fn note(telling: &Telling) {
         WindowOutcome::SkippedEmpty => info!(digest, receiver, window_end = %end_at, "nothing to tell, digest skipped"),
         WindowOutcome::NotOurs => {
             warn!(digest, receiver, window_end = %end_at, "another process has taken this window")
-        }
-    }
-}
-
-/// How far a target is told. One that is seen for the first time begins with the minute that runs; another schedule counts from when it
-/// was first seen.
-async fn cover_of(
-    store: &Store,
-    target: &Target,
-    settings: &DigestSettings,
-    known: Option<Cover>,
-    now: DateTime<Utc>,
-) -> Result<Cover, StoreError> {
-    let (digest, key) = (target.digest.as_str(), target.key());
-    let schedule = format!("{} {}", settings.schedule.line(), settings.timezone);
-    match known {
-        Some(cover) if cover.schedule == schedule => Ok(cover),
-        Some(cover) => {
-            let mut tx = store.begin().await?;
-            ledger::note_schedule(&mut tx, digest, &key, &schedule, now).await?;
-            tx.commit().await?;
-            Ok(Cover { schedule, in_force_since: Some(now), ..cover })
-        }
-        None => {
-            let until = now.duration_trunc(TimeDelta::minutes(1)).unwrap_or(now);
-            let cover = Cover { until, schedule, in_force_since: None };
-            let mut tx = store.begin().await?;
-            ledger::begin_cover(&mut tx, digest, &key, &cover).await?;
-            tx.commit().await?;
-            Ok(cover)
         }
     }
 }

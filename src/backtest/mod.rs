@@ -394,6 +394,8 @@ fn sentence_case(text: &str) -> String {
 }
 
 #[cfg(test)]
+mod changes;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod windows;

@@ -5,11 +5,13 @@ mod folded;
 mod input;
 mod preview;
 mod snapshot;
+mod succession;
 mod target;
 mod urgent;
 
 pub use input::Occasion;
 pub use preview::{PreviewError, preview, read_one};
+pub use succession::{Line, Succession, Untold};
 pub use target::{Target, receiver_key, targets};
 
 use crate::deliver::Channel;

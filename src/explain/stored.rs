@@ -39,7 +39,8 @@ pub async fn explain_stored(
         Some(id) => incidents::get(store.reader(), IncidentId(id)).await?,
         None => None,
     };
-    let told = told(store, live, &event, &decision).await?;
+    let tellers: Vec<(String, String)> = json("decision_targets", &stored.tellers)?;
+    let told = told(store, live, &event, &tellers).await?;
     let facts = Facts { decision: Some(decision), incident, told, firing };
     Ok(Some(explain(&live.config, &live.policy, &event, &facts, at.unwrap_or(stored.received_at))))
 }
@@ -74,11 +75,11 @@ async fn told(
     store: &Store,
     live: &Live,
     event: &Event,
-    decision: &StoredDecision,
+    tellers: &[(String, String)],
 ) -> Result<Vec<ToldDigest>, StoreError> {
     let owner = live.config.workflows.find(&event.workflow).and_then(|w| w.owner.as_deref());
     let mut told = Vec::new();
-    for (digest, receiver) in &decision.digests {
+    for (digest, receiver) in tellers {
         let mut keys = vec![receiver.clone()];
         keys.extend(owner.map(|owner| receiver_key(receiver, Some(owner))));
         for key in keys {

@@ -1,6 +1,7 @@
 //! The ledger of digests: how far each (digest, receiver) is told, and the frozen snapshot of each window.
 
 use super::{StoreError, from_ms, to_ms};
+use crate::name::WorkflowName;
 use chrono::{DateTime, Utc};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection, SqliteExecutor, SqlitePool};
@@ -15,6 +16,8 @@ pub struct Cover {
     pub schedule: String,
     /// Since when they are in force; none when they always were.
     pub in_force_since: Option<DateTime<Utc>>,
+    /// Since when config no longer names it, with nobody in its place.
+    pub left_at: Option<DateTime<Utc>>,
 }
 
 /// The cover of (digest, receiver); none when it was never looked at.
@@ -31,20 +34,17 @@ pub type Covers = BTreeMap<(String, String), Cover>;
 
 /// Every cover.
 pub async fn covers(executor: impl SqliteExecutor<'_>) -> Result<Covers, StoreError> {
-    type Row = (String, String, i64, String, Option<i64>);
-    let rows: Vec<Row> =
-        sqlx::query_as("SELECT digest, receiver, covered_until, schedule, in_force_since FROM digest_cover")
+    let rows =
+        sqlx::query("SELECT digest, receiver, covered_until, schedule, in_force_since, left_at FROM digest_cover")
             .fetch_all(executor)
             .await?;
-    let cover = |until, schedule, since: Option<i64>| Cover {
-        until: from_ms(until),
-        schedule,
-        in_force_since: since.map(from_ms),
+    let cover = |row: &SqliteRow| Cover {
+        until: from_ms(row.get(2)),
+        schedule: row.get(3),
+        in_force_since: row.get::<Option<i64>, _>(4).map(from_ms),
+        left_at: row.get::<Option<i64>, _>(5).map(from_ms),
     };
-    Ok(rows
-        .into_iter()
-        .map(|(digest, receiver, until, schedule, since)| ((digest, receiver), cover(until, schedule, since)))
-        .collect())
+    Ok(rows.iter().map(|row| ((row.get(0), row.get(1)), cover(row))).collect())
 }
 
 /// Starts the first window of (digest, receiver).
@@ -103,6 +103,73 @@ pub async fn advance_cover(
     .execute(tx)
     .await?;
     Ok(done.rows_affected() == 1)
+}
+
+/// Ends a cover whose window goes on elsewhere.
+pub async fn end_cover(tx: &mut SqliteConnection, digest: &str, receiver: &str) -> Result<(), StoreError> {
+    sqlx::query("DELETE FROM digest_cover WHERE digest = ? AND receiver = ?")
+        .bind(digest)
+        .bind(receiver)
+        .execute(tx)
+        .await?;
+    Ok(())
+}
+
+/// Notes since when config does not name (digest, receiver); none when it does.
+pub async fn note_left(
+    tx: &mut SqliteConnection,
+    digest: &str,
+    receiver: &str,
+    at: Option<DateTime<Utc>>,
+) -> Result<(), StoreError> {
+    sqlx::query("UPDATE digest_cover SET left_at = ?3 WHERE digest = ?1 AND receiver = ?2")
+        .bind(digest)
+        .bind(receiver)
+        .bind(at.map(to_ms))
+        .execute(tx)
+        .await?;
+    Ok(())
+}
+
+/// What was decided to be told by `old` is for `new` as well: what is not told yet, and dead letters that stay open.
+pub async fn hand_over(
+    tx: &mut SqliteConnection,
+    old: &(String, String),
+    new: &(String, String),
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO decision_targets (digest, receiver, decision_id) \
+         SELECT ?3, ?4, decision_id FROM decision_targets WHERE digest = ?1 AND receiver = ?2 ON CONFLICT DO NOTHING",
+    )
+    .bind(&old.0)
+    .bind(&old.1)
+    .bind(&new.0)
+    .bind(&new.1)
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+/// Events since an instant that a digest was to tell a receiver, by workflow; what a silence hides is not counted.
+pub async fn events_since(
+    tx: &mut SqliteConnection,
+    digest: &str,
+    receiver: &str,
+    since: DateTime<Utc>,
+) -> Result<Vec<(WorkflowName, u64)>, StoreError> {
+    let rows: Vec<(String, i64)> = sqlx::query_as(
+        "SELECT w.name, sum(c.event_count) FROM counters c \
+         JOIN decision_targets t ON t.digest = ?1 AND t.receiver = ?2 AND t.decision_id = c.decision_id \
+         JOIN decisions d ON d.id = c.decision_id AND d.fate <> 'silenced' \
+         JOIN causes k ON k.id = c.cause_id JOIN workflows w ON w.id = k.workflow_id \
+         WHERE c.minute >= ?3 GROUP BY w.name ORDER BY w.name",
+    )
+    .bind(digest)
+    .bind(receiver)
+    .bind(to_ms(since))
+    .fetch_all(tx)
+    .await?;
+    Ok(rows.into_iter().map(|(name, count)| (WorkflowName::new(name), count.unsigned_abs())).collect())
 }
 
 /// A composed window.

@@ -12,6 +12,7 @@ const SQLITE: &[(i64, &str, &str)] = &[
     (5, "outbox", include_str!("../../migrations/sqlite/0005_outbox.sql")),
     (6, "symptoms", include_str!("../../migrations/sqlite/0006_symptoms.sql")),
     (7, "letter groups", include_str!("../../migrations/sqlite/0007_letter_groups.sql")),
+    (8, "untold windows", include_str!("../../migrations/sqlite/0008_untold.sql")),
 ];
 
 /// Runs what has not run yet.

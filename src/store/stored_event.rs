@@ -32,6 +32,8 @@ pub struct StoredEvent {
     pub page: String,
     /// Digests and receivers, JSON list of pairs.
     pub digests: String,
+    /// Digests and receivers that tell it by now, JSON list of pairs: those of the decision, and who took their places.
+    pub tellers: String,
     /// `open`, `silenced` or `paged`.
     pub fate: String,
     /// The silence or incident.
@@ -46,7 +48,8 @@ pub struct StoredEvent {
 pub async fn find(pool: &SqlitePool, id: &str) -> Result<Option<StoredEvent>, StoreError> {
     let row = sqlx::query(
         "SELECT e.received_at, e.occurred_at, k.class, e.class_rule, k.disposition, k.fingerprint, e.body, d.config_version, d.routes, \
-         d.page, d.digests, d.fate, d.fate_id, d.reason, i.incident_id \
+         d.page, d.digests, d.fate, d.fate_id, d.reason, i.incident_id, \
+         (SELECT json_group_array(json_array(t.digest, t.receiver)) FROM decision_targets t WHERE t.decision_id = d.id) \
          FROM events e JOIN causes k ON k.id = e.cause_id JOIN decisions d ON d.id = e.decision_id \
          LEFT JOIN incident_events i ON i.event_seq = e.seq WHERE e.key = ?",
     )
@@ -72,6 +75,7 @@ pub async fn find(pool: &SqlitePool, id: &str) -> Result<Option<StoredEvent>, St
         fate_id: row.get(12),
         reason: row.get(13),
         incident_id: row.get(14),
+        tellers: row.get(15),
     }))
 }
 

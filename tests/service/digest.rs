@@ -25,7 +25,7 @@ const INSTANTS: [(&str, &str); 10] = [
 ];
 
 /// As if the service had been away for so many minutes: all that it knows is that much older.
-async fn be_away(app: &mut App, minutes: i64) {
+pub async fn be_away(app: &mut App, minutes: i64) {
     assert!(app.stop().await.success());
     let options = SqliteConnectOptions::new().filename(app.path("matins.db"));
     let mut database = SqliteConnection::connect_with(&options).await.unwrap();

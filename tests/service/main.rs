@@ -6,6 +6,7 @@ mod config;
 mod crash;
 mod digest;
 mod intake;
+mod ledger;
 mod nats;
 mod symptoms;
 mod words;

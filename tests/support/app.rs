@@ -47,6 +47,7 @@ impl App {
             smtp_port: smtp.port,
             http_port: free_port(),
             digest_cron: "0 0 29 2 *",
+            digest_to: r#"digest.daily = ["ops"]"#,
             page: "oncall",
             more: String::new(),
         };

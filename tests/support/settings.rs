@@ -10,6 +10,8 @@ pub struct Settings {
     pub http_port: u16,
     /// Cron line of the digest; one that is not due for years unless a test is about digests.
     pub digest_cron: &'static str,
+    /// Digests and receivers of the route for everything, as lines of a route.
+    pub digest_to: &'static str,
     /// Who is paged first; `oncall-mail` for a test of mails.
     pub page: &'static str,
     /// Further text at the end.
@@ -18,7 +20,7 @@ pub struct Settings {
 
 impl Settings {
     pub fn text(&self) -> String {
-        let Self { nats_url, slack_url, smtp_port, http_port, digest_cron, page, more } = self;
+        let Self { nats_url, slack_url, smtp_port, http_port, digest_cron, digest_to, page, more } = self;
         let fallback = if *page == "oncall" { "oncall-mail" } else { "oncall" };
         format!(
             r#"[nats]
@@ -68,7 +70,7 @@ continue = true
 [[routes]]
 name = "everything"
 match = {{}}
-digest.daily = ["ops"]
+{digest_to}
 {more}
 "#,
             paged = receiver(page, slack_url),

@@ -258,7 +258,7 @@ async fn what_is_committed_after_its_digest_was_told_counts_for_the_next() {
     let mut world = World::new().await;
     let told_until = at(600).duration_trunc(TimeDelta::minutes(1)).unwrap();
     let mut tx = world.store.begin().await.unwrap();
-    let cover = ledger::Cover { until: told_until, schedule: String::new(), in_force_since: None };
+    let cover = ledger::Cover { until: told_until, schedule: String::new(), in_force_since: None, left_at: None };
     ledger::begin_cover(&mut tx, "daily", "ops", &cover).await.unwrap();
     tx.commit().await.unwrap();
     world.commit(&[failure("1", "report", "x")]).await;
