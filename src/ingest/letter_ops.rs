@@ -115,7 +115,8 @@ impl LetterOps {
         if self.resolving.contains_key(&row.key) {
             self.flush_resolving(tx).await?;
         }
-        if self.opening_at.contains_key(&row.key) {
+        // Also what has nothing to do with it: rows are numbered in the order of arrival.
+        if !self.opening.is_empty() {
             self.flush_opening(tx).await?;
         }
         self.returned.insert(row.cause_id);
