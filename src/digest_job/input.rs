@@ -63,7 +63,7 @@ pub async fn read_input(
     let folded = scope.fold_letters(of_window)?;
     let flow = scope.flow(&of_window.lists, folded.by_workflow())?;
     let pages = scope.pages(live, of_window);
-    let urgent = urgent(live, target, occasion.window, &occasion.firing, &counted.cells);
+    let urgent = urgent(live, target, occasion.window, &occasion.firing, &counted.cells, &pages);
     let settings = live.config.digests.get(&target.digest);
     let mut input = DigestInput {
         digest: target.digest.clone(),

@@ -82,7 +82,8 @@ pub async fn compose_all(
     now: DateTime<Utc>,
 ) -> Result<Composing, StoreError> {
     let windows = due.iter().map(|(_, occasion)| occasion.window).collect();
-    let mut conn = store.reader().acquire().await?;
+    // One state of the store for all that is read, whatever intake commits meanwhile.
+    let mut conn = store.reader().begin().await.map_err(StoreError::from)?;
     let snapshot = Snapshot::read(&mut conn, catalogue, &live.config, &windows).await?;
     let (mut drafts, mut composing) = (Vec::with_capacity(due.len()), Composing::default());
     for (target, occasion) in due {
@@ -92,7 +93,7 @@ pub async fn compose_all(
         }
     }
     // A store in memory has one connection: it is given back before the writer asks for it.
-    drop(conn);
+    conn.rollback().await.map_err(StoreError::from)?;
     let composed_count = drafts.iter().filter(|draft| !draft.is_skipped(live)).count();
     let mut number = first_number(store, composed_count).await?;
     for mut draft in drafts {
@@ -157,7 +158,8 @@ impl Draft {
     fn is_skipped(&self, live: &Live) -> bool {
         let send_empty = live.config.digests.get(&self.target.digest).is_some_and(|d| d.send_empty);
         let input = &self.input;
-        let news = urgent::is_news(input.urgent.len(), self.occasion.window, &self.occasion.firing);
+        let occasion = &self.occasion;
+        let news = urgent::is_news(live, &self.target, occasion.window, &occasion.firing, &input.pages);
         !send_empty && !news && input.cells.is_empty() && input.unreadable.is_empty() && input.incomplete.is_none()
     }
 

@@ -83,7 +83,7 @@ pub async fn read_one(
     target: &Target,
     occasion: &Occasion,
 ) -> Result<DigestInput, StoreError> {
-    let mut conn = store.reader().acquire().await?;
+    let mut conn = store.reader().begin().await.map_err(StoreError::from)?;
     let mut catalogue = Catalogue::default();
     let windows = BTreeSet::from([occasion.window]);
     let snapshot = Snapshot::read(&mut conn, &mut catalogue, &live.config, &windows).await?;

@@ -2,14 +2,14 @@
 
 use super::target::{Target, mailbox};
 use crate::digest::plan::Window;
-use crate::digest::{Cell, SymptomLine};
+use crate::digest::{Cell, PageRecord, PageState, SymptomLine};
 use crate::live::Live;
 use crate::name::WorkflowName;
 use crate::symptom::{Mode, SymptomState, ToldSymptom};
 use std::cmp::Reverse;
 
-/// The symptoms that the digest of `target` is to tell, most urgent first: those of its workflows that fire, unless an incident that the
-/// digest lists anyway tells of them, a silence hides them, or they are only observed.
+/// The symptoms that the digest of `target` is to tell, most urgent first: those of its workflows that fire, unless an open incident that
+/// the digest lists tells of them, a silence hides them, or they are only observed.
 ///
 /// Dead letters that wait in a workflow of which this window has no news were told when they came; `compose` counts them in one line.
 pub(super) fn urgent(
@@ -18,23 +18,40 @@ pub(super) fn urgent(
     window: Window,
     firing: &[ToldSymptom],
     cells: &[Cell],
+    pages: &[PageRecord],
 ) -> Vec<SymptomLine> {
-    let mut told: Vec<&SymptomState> = firing
-        .iter()
-        .filter(|symptom| symptom.told.incident_id().is_none())
-        .map(|symptom| &symptom.state)
-        .filter(|state| state.mode == Mode::Live && state.since < window.end_at)
-        .filter(|state| !state.is_of_letters() || has_news(state, cells))
-        .filter(|state| state.workflows.iter().any(|w| reads(live, target, w, window)))
-        .collect();
+    let mut told: Vec<&SymptomState> =
+        for_reader(live, target, window, firing, pages).filter(|s| !s.is_of_letters() || has_news(s, cells)).collect();
     told.sort_by_key(|state| (state.severity, Reverse(is_protected(live, state)), state.since));
     told.into_iter().map(line).collect()
 }
 
-/// Whether one of `firing` began in the window and is for `target`: then the digest is not empty.
-pub(super) fn is_news(line_count: usize, window: Window, firing: &[ToldSymptom]) -> bool {
+/// Whether a symptom that the digest of `target` tells began in its window: then the digest is not empty.
+pub(super) fn is_news(
+    live: &Live,
+    target: &Target,
+    window: Window,
+    firing: &[ToldSymptom],
+    pages: &[PageRecord],
+) -> bool {
     let began = |state: &SymptomState| window.start_at <= state.since && state.since < window.end_at;
-    line_count > 0 && firing.iter().any(|s| began(&s.state) && !s.state.is_of_letters())
+    for_reader(live, target, window, firing, pages).any(|state| began(state) && !state.is_of_letters())
+}
+
+fn for_reader<'a>(
+    live: &'a Live,
+    target: &'a Target,
+    window: Window,
+    firing: &'a [ToldSymptom],
+    pages: &'a [PageRecord],
+) -> impl Iterator<Item = &'a SymptomState> {
+    let is_listed = |id: &str| pages.iter().any(|page| page.incident_id == id && page.state != PageState::Resolved);
+    firing
+        .iter()
+        .filter(move |symptom| !symptom.told.incident_id().is_some_and(is_listed))
+        .map(|symptom| &symptom.state)
+        .filter(move |state| state.mode == Mode::Live && state.since < window.end_at)
+        .filter(move |state| state.workflows.iter().any(|w| reads(live, target, w, window)))
 }
 
 fn has_news(state: &SymptomState, cells: &[Cell]) -> bool {

@@ -47,7 +47,8 @@ impl Incident {
     /// When the newest failure arrived, or the last symptom was over: from then on it is quiet. A symptom of its dead letters is over
     /// when they are, which is no news.
     pub fn last_news_at(&self) -> DateTime<Utc> {
-        let ends = self.symptoms.iter().filter(|s| !s.is_of_letters).filter_map(|s| s.ended_at);
+        let counts = |s: &&JoinedSymptom| !s.is_of_letters || self.sample.is_none();
+        let ends = self.symptoms.iter().filter(counts).filter_map(|s| s.ended_at);
         ends.fold(self.last_failure_at, DateTime::max)
     }
 }

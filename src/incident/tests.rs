@@ -259,6 +259,17 @@ fn the_end_of_a_symptom_of_dead_letters_is_no_news() {
 }
 
 #[test]
+fn an_incident_that_dead_letters_alone_opened_stays_open_for_the_quiet_time_so_that_flicker_rejoins_it() {
+    let hit = [WorkflowName::new("pay")];
+    let depth = JoinedSymptom { is_of_letters: true, ..symptom("dead_letter_depth", 0) };
+    let mut incident = Incident::open_by_symptom(IncidentId(3), depth, &hit, Domain::Money, incident().terms, 9, at(0));
+    incident.acknowledge(None, at(1));
+    incident.end_symptom("dead_letter_depth", at(60));
+    assert_eq!(advance(&incident, DONE, at(959)), Transition::Rest);
+    assert_eq!(advance(&incident, DONE, at(960)), Transition::Resolve);
+}
+
+#[test]
 fn an_incident_that_a_symptom_opened_grows_by_failures_only() {
     let mut incident = by_symptom();
     incident.acknowledge(None, at(1));

@@ -93,3 +93,109 @@ fn without_repeats(routes: Vec<&Route>) -> Vec<&Route> {
     }
     kept
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matcher::{Glob, MatchKey, Matcher};
+    use crate::name::{ReceiverName, RouteName};
+    use crate::silence::Silence;
+    use crate::workflow::{Workflow, Workflows};
+    use chrono::TimeDelta;
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    fn now() -> DateTime<Utc> {
+        DateTime::from_timestamp(1_796_000_000, 0).unwrap()
+    }
+
+    fn matcher(key: MatchKey, glob: &str) -> Matcher {
+        Matcher::new(BTreeMap::from([(key, vec![Glob::new(glob)])]))
+    }
+
+    fn policy(page_matcher: Matcher) -> Policy {
+        let workflow = |name: &str, domain| Workflow {
+            name: Glob::new(name),
+            domain,
+            owner: None,
+            runbook: None,
+            slo: None,
+            every: None,
+            grace: Duration::ZERO,
+            item_noun: None,
+            expected_per_day: None,
+            labels: BTreeMap::new(),
+        };
+        let route = |name: &str, matcher, page: &[&str]| Route {
+            name: RouteName::new(name),
+            matcher,
+            page: page.iter().copied().map(ReceiverName::new).collect(),
+            digest: BTreeMap::new(),
+            group_by: Vec::new(),
+            remind_every: None,
+            resolve_after: Duration::from_secs(900),
+            growth_every: Duration::from_secs(300),
+            escalate: Vec::new(),
+            continues: true,
+        };
+        Policy {
+            config_version: "v".to_owned(),
+            workflows: Workflows::new(vec![workflow("pay", Domain::Money), workflow("payout", Domain::Money)]),
+            routes: vec![route("protected", page_matcher, &["oncall"]), route("rest", Matcher::default(), &[])],
+            silences: Vec::new(),
+        }
+    }
+
+    fn names(names: &[&str]) -> Vec<WorkflowName> {
+        names.iter().copied().map(WorkflowName::new).collect()
+    }
+
+    fn reason(policy: &Policy, workflows: &[&str], severity: Severity, mode: Mode) -> Option<&'static str> {
+        match policy.page_symptom(&names(workflows), severity, mode, now()) {
+            SymptomPaging::Page { .. } => None,
+            SymptomPaging::Suppress(reason) => Some(reason.as_str()),
+        }
+    }
+
+    #[test]
+    fn only_protected_workflows_page_and_each_other_outcome_has_its_reason() {
+        use {Mode::*, Severity::*};
+        let policy = policy(matcher(MatchKey::Domain, "money"));
+        for (workflows, severity, mode, wanted) in [
+            (&["pay"][..], Page, Live, None),
+            (&["pay"], Digest, Live, Some("digest_severity")),
+            (&["pay"], Page, Observe, Some("observed")),
+            (&["report"], Page, Live, Some("standard_workflow")),
+            (&["report", "pay"], Page, Live, None),
+            (&[], Page, Live, Some("standard_workflow")),
+        ] {
+            assert_eq!(reason(&policy, workflows, severity, mode), wanted, "{workflows:?} {severity:?} {mode:?}");
+        }
+    }
+
+    #[test]
+    fn a_symptom_of_several_workflows_pages_for_those_that_are_protected_and_not_silenced() {
+        let mut policy = policy(matcher(MatchKey::Domain, "money"));
+        policy.silences.push(Silence {
+            id: "S-1".to_owned(),
+            matcher: matcher(MatchKey::Workflow, "pay"),
+            since: now(),
+            until: now() + TimeDelta::hours(1),
+            reason: "r".to_owned(),
+            by: "asha".to_owned(),
+            protected: true,
+        });
+        let page = policy.page_symptom(&names(&["pay", "payout", "report"]), Severity::Page, Mode::Live, now());
+        let SymptomPaging::Page { workflows, terms, .. } = page else { panic!("{page:?}") };
+        assert_eq!((workflows, terms.page), (names(&["payout"]), vec![ReceiverName::new("oncall")]));
+        assert_eq!(reason(&policy, &["pay"], Severity::Page, Mode::Live), Some("silenced"));
+    }
+
+    #[test]
+    fn a_page_route_that_asks_for_more_than_a_workflow_has_pages_rather_than_nobody() {
+        let policy_of = |key, glob| policy(matcher(key, glob));
+        assert_eq!(reason(&policy_of(MatchKey::Class, "persistent"), &["pay"], Severity::Page, Mode::Live), None);
+        let other = policy_of(MatchKey::Workflow, "ledger");
+        assert_eq!(reason(&other, &["pay"], Severity::Page, Mode::Live), Some("no_page_route"));
+    }
+}

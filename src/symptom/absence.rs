@@ -8,12 +8,15 @@ use crate::event::HeartbeatStatus;
 /// Nothing heard for `every` and `grace`, counted from the last sign of life, else from when the workflow was first known.
 pub(super) fn read_absence(context: &Context<'_>, every: i64, grace: i64) -> Read {
     let heard_at = context.memory.heard_at;
-    let Some(since) = heard_at.or(context.first_known_at) else { return (Reading::QUIET, None) };
+    // One that was heard long before it was expected is missed from when it was.
+    let is_missed = context.before.is_some_and(|state| state.is_firing());
+    let since = if is_missed { heard_at.or(context.first_known_at) } else { heard_at.max(context.first_known_at) };
+    let Some(since) = since else { return (Reading::QUIET, None) };
     let due = since.saturating_add(every).saturating_add(grace);
     if context.at < due {
         return (Reading::QUIET, Some(due));
     }
-    let silent = context.at - since;
+    let silent = context.at - heard_at.unwrap_or(since);
     let sentence = || sentence::absence(&context.plan.workflow, silent, every, heard_at.is_some());
     (context.finding(seconds(silent), sentence), None)
 }

@@ -88,6 +88,11 @@ impl Counts {
         self.window(end, end - from)
     }
 
+    /// Whether a run has ended, as far as it is remembered. A run without an id has not.
+    pub fn has_ended(&self, run: Option<u64>) -> bool {
+        run.is_some_and(|run| self.runs.contains(&run))
+    }
+
     /// Whether this is the first end of a run; remembers it. A run without an id is always the first.
     pub fn is_first_end(&mut self, run: Option<u64>) -> bool {
         let Some(run) = run else { return true };

@@ -74,7 +74,8 @@ impl Memory {
                 }
             }
             What::Recovery { run, times, .. } => {
-                if self.counts.is_first_end(*run) && self.counts.admit(at) {
+                // A step went through; another step of the same run may still fail, and that is its end.
+                if !self.counts.has_ended(*run) && self.counts.admit(at) {
                     self.counts.good.add(&self.counts.edges, at, *times);
                     self.ended(at, true, Failed { at, events: 0, reported: 0 });
                 }

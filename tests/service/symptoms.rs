@@ -103,3 +103,28 @@ async fn producers_that_restart_lose_reports_or_run_ahead_of_time_count_right() 
     assert!(symptom["text"].as_str().unwrap().contains("2,400 of"), "{symptom}");
     app.end().await;
 }
+
+#[tokio::test]
+async fn what_is_expected_and_never_heard_is_missed_also_after_a_restart_into_silence() {
+    let mut app = App::new().await;
+    app.settings.more = "[[workflows]]\nname = \"nightly\"\nevery = \"5s\"\ngrace = \"1s\"\n".to_owned();
+    app.start().await;
+    let before = firing(&app, "absence", "nightly").await;
+    assert_eq!(before["reason"], "standard_workflow", "{before}");
+    app.kill();
+    app.start().await;
+    let after = firing(&app, "absence", "nightly").await;
+    assert_eq!(after["since"], before["since"], "{after}");
+    // Nothing has been heard since the store was made: it is missed at the first look of a new process all the same.
+    app.stop().await;
+    let url = format!("sqlite://{}", app.path("matins.db").display());
+    let store = matins::store::Store::open(&url).await.unwrap();
+    let mut tx = store.begin().await.unwrap();
+    sqlx::query("DELETE FROM symptom_states").execute(&mut *tx).await.unwrap();
+    tx.commit().await.unwrap();
+    store.close().await;
+    drop(store);
+    app.start().await;
+    firing(&app, "absence", "nightly").await;
+    app.end().await;
+}

@@ -15,7 +15,7 @@ use crate::symptom::{Budget, Change, Rules, Severity, Signal, SymptomState, Symp
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use kept::save;
 use std::collections::{BTreeMap, BTreeSet};
-use told::{note, tell};
+use told::{note, pages, tell};
 use tracing::error;
 
 /// Symptoms are looked at when a multiple of this is reached; counts are kept by it.
@@ -210,17 +210,36 @@ impl SymptomDesk {
         if Some(at) > self.looked_at {
             self.ask_standings(store, at).await?;
             let Some(watch) = &mut self.watch else { return Ok(Looked::default()) };
-            // News from after `at` waits for the next look.
-            if watch.next_look_at().is_some_and(|next| next <= at) {
+            // News from after `at` waits for the next look. The first look takes in what was kept, also when nothing is heard any more.
+            let is_due = watch.next_look_at().is_some_and(|next| next <= at) || self.looked_at.is_none();
+            if is_due {
                 changes.extend(watch.look(at, &[]).into_iter().map(|change| (at, change)));
             }
             self.looked_at = Some(at);
         }
+        changes.extend(self.untold(live, at, &changes));
         let looked = Looked { has_looked: true, ..self.settle(store, live, changes, now).await? };
         if self.unsaved >= UNSAVED_MAX || (self.unsaved > 0 && now - self.saved_at >= SAVE_EVERY) {
             self.save_memory(store, now).await?;
         }
         Ok(looked)
+    }
+
+    /// Symptoms that fire and pages nobody so far, though now somebody is to be paged: a silence ended, or config changed.
+    fn untold(
+        &self,
+        live: &Live,
+        at: DateTime<Utc>,
+        changes: &[(DateTime<Utc>, Change)],
+    ) -> Vec<(DateTime<Utc>, Change)> {
+        let Some(watch) = &self.watch else { return Vec::new() };
+        let is_changed = |state: &SymptomState| changes.iter().any(|(_, change)| change.state().key == state.key);
+        let is_untold = |state: &&SymptomState| {
+            let known = self.known.get(&state.key.id());
+            known.is_some_and(|known| known.told.why_not().is_some()) && !is_changed(state) && pages(live, state, at)
+        };
+        let urgent = watch.firing().filter(|state| state.severity == Severity::Page);
+        urgent.filter(is_untold).map(|state| (at, Change::Moved(state.clone()))).collect()
     }
 
     /// Tells the watch how the dead letters stand that have changed.
@@ -247,6 +266,17 @@ impl SymptomDesk {
         let alive: BTreeSet<String> = watch.states().map(|s| s.key.id()).collect();
         let gone: Vec<String> = self.known.keys().filter(|key| !alive.contains(*key)).cloned().collect();
         let mut looked = Looked::default();
+        // A lower tier that fires or ends beneath the highest is no change, but must not pass for news later.
+        let beneath: Vec<(String, Vec<String>)> = watch
+            .states()
+            .map(|state| (state.key.id(), state))
+            .filter(|(key, state)| self.known.get(key).is_some_and(|known| known.tiers != state.tiers))
+            .filter(|(_, state)| changes.iter().all(|(_, change)| change.state().key != state.key))
+            .map(|(key, state)| (key, state.tiers.clone()))
+            .collect();
+        for (key, tiers) in beneath {
+            self.known.entry(key).or_default().tiers = tiers;
+        }
         if changes.is_empty() && gone.is_empty() {
             return Ok(looked);
         }
@@ -332,8 +362,13 @@ impl SymptomDesk {
             Some(looked_at) => watch.states_at(looked_at, &[]),
         };
         let states = states.into_iter().filter(SymptomState::is_firing);
-        let told = |state: &SymptomState| self.known.get(&state.key.id()).map(|k| k.told.clone()).unwrap_or_default();
-        states.map(|state| ToldSymptom { told: told(&state), state }).collect()
+        let told = |key: &str| self.known.get(key).map(|known| known.told.clone()).unwrap_or_default();
+        let named = states.map(|state| (state.key.id(), state));
+        let mut firing: Vec<(String, ToldSymptom)> =
+            named.map(|(key, state)| (key.clone(), ToldSymptom { told: told(&key), state })).collect();
+        // Lists go on after the last id that they gave.
+        firing.sort_by(|one, other| one.0.cmp(&other.0));
+        firing.into_iter().map(|(_, symptom)| symptom).collect()
     }
 
     /// Burn rates and what budgets have left, as of the last look.

@@ -14,6 +14,8 @@ impl SymptomDesk {
         let mut desk = Self { source: Source::Player, ..Self::fresh(live, now) };
         if let Some(watch) = &mut desk.watch {
             expected(live).for_each(|name| watch.know(&WorkflowName::new(name), now));
+            // From here on it knows when it has to look again, also when nothing is ever heard.
+            watch.look(now, &[]);
         }
         desk
     }

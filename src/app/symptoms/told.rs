@@ -1,7 +1,7 @@
 //! What becomes of a symptom that fires: the incident that it opens or joins, or the named reason why nobody is paged.
 
 use super::Settled;
-use crate::incident::{Incident, JoinedSymptom};
+use crate::incident::{Incident, JoinedSymptom, Terms};
 use crate::ingest::page::Pager as _;
 use crate::live::Live;
 use crate::name::WorkflowName;
@@ -24,7 +24,7 @@ pub(super) async fn tell(
         SymptomPaging::Suppress(reason) => return Ok(SymptomTold::reason(reason.as_str())),
         SymptomPaging::Page { workflows, domain, terms } => (workflows, domain, terms),
     };
-    if let Some(mut incident) = joinable(tx, &workflows).await? {
+    if let Some(mut incident) = joinable(tx, &workflows, &terms).await? {
         incident.join(joined(state));
         incidents::save(tx, &incident).await?;
         return Ok(SymptomTold::incident(incident.id.0));
@@ -45,10 +45,12 @@ pub(super) fn pages(live: &Live, state: &SymptomState, at: DateTime<Utc>) -> boo
     matches!(live.policy.page_symptom(&state.workflows, state.severity, state.mode, at), SymptomPaging::Page { .. })
 }
 
-/// The newest open incident that hit one of the workflows.
-async fn joinable(tx: &mut WriteTx, workflows: &[WorkflowName]) -> Result<Option<Incident>, StoreError> {
-    let open = incidents::unresolved(tx).await?;
-    Ok(open.into_iter().rev().find(|incident| workflows.iter().any(|w| incident.has_hit(w))))
+/// The newest open incident that hit all of the workflows, and of which everybody was paged whom the symptom would page.
+async fn joinable(tx: &mut WriteTx, workflows: &[WorkflowName], terms: &Terms) -> Result<Option<Incident>, StoreError> {
+    let knows = |incident: &Incident| {
+        workflows.iter().all(|w| incident.has_hit(w)) && terms.page.iter().all(|to| incident.terms.page.contains(to))
+    };
+    Ok(incidents::unresolved(tx).await?.into_iter().rev().find(knows))
 }
 
 fn joined(state: &SymptomState) -> JoinedSymptom {
