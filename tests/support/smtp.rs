@@ -194,7 +194,9 @@ impl<'a> Conversation<'a> {
 
     async fn take(&mut self) -> std::io::Result<Step> {
         let mut raw = String::new();
-        while let Some(line) = self.read().await? {
+        loop {
+            // A line that breaks before the end leaves no mail.
+            let Some(line) = self.read().await? else { return Ok(Step::HangUp) };
             if line == "." {
                 break;
             }
