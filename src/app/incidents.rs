@@ -5,16 +5,19 @@ use crate::incident::{Incident, IncidentId, Reading, Transition, advance, next_c
 use crate::live::Live;
 use crate::outbox::{NewEntry, queue};
 use crate::store::{Store, StoreError, WriteTx, incidents, letters};
+use crate::symptom::ToldSymptom;
 use chrono::{DateTime, Utc};
 use std::collections::BTreeSet;
 use tracing::info;
 
 /// Moves every incident that is due. One that can't be moved holds up no other.
 /// `active` are the keys of symptoms that are not over; none while that is not known.
+#[expect(clippy::too_many_arguments, reason = "a tick's own things, handed on")]
 pub(super) async fn advance_all(
     store: &Store,
     live: &Live,
     active: Option<&BTreeSet<String>>,
+    firing: &[ToldSymptom],
     known: &mut incidents::Known,
     now: DateTime<Utc>,
     ticked: &mut Ticked,
@@ -30,7 +33,7 @@ pub(super) async fn advance_all(
             ticked.look_at(next_change_at(&incident, reading));
             continue;
         }
-        match advance_one(store, live, incident.id, &over, now).await {
+        match advance_one(store, live, incident.id, &over, firing, now).await {
             Ok(Moved { has_moved, next_at }) => {
                 ticked.has_messages |= has_moved;
                 ticked.has_moved |= has_moved;
@@ -64,6 +67,7 @@ async fn advance_one(
     live: &Live,
     id: IncidentId,
     over: &[String],
+    firing: &[ToldSymptom],
     now: DateTime<Utc>,
 ) -> Result<Moved, StoreError> {
     let mut tx = store.begin().await?;
@@ -73,6 +77,12 @@ async fn advance_one(
     if !over.is_empty() {
         over.iter().for_each(|key| _ = incident.end_symptom(key, now));
         incidents::save(&mut tx, &incident).await?;
+    }
+    // What is said of them now, not what was when they joined.
+    for symptom in incident.symptoms.iter_mut().filter(|s| s.ended_at.is_none()) {
+        if let Some(fires) = firing.iter().find(|f| f.state.key.id() == symptom.key) {
+            symptom.text.clone_from(&fires.state.text);
+        }
     }
     let open_letters = letters::open_of_incident(&mut tx, id.0).await?;
     let reading = Reading { open_letters };

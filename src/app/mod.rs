@@ -6,6 +6,7 @@ mod fault_log;
 mod incidents;
 mod listener;
 mod messages;
+mod passed;
 mod reload;
 pub mod symptoms;
 mod throttle;
@@ -234,7 +235,7 @@ async fn tick_all(
             error!(%error, "{part} could not be looked at");
         }
         if ticked.has_looked {
-            shared.symptoms.store(Arc::new(ticker.firing()));
+            shared.symptoms.store(ticker.firing());
             shared.budgets.store(Arc::new(ticker.budgets()));
         }
         if ticked.has_messages {

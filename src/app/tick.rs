@@ -3,6 +3,7 @@
 
 use super::covers::{Handovers, cover_of};
 use super::incidents;
+pub use super::passed::{Passed, Reached, Watermark};
 use super::symptoms::{Settled, SymptomDesk};
 use crate::config::DigestSettings;
 use crate::digest::Late;
@@ -16,7 +17,7 @@ use crate::store::retention::{self, Keep};
 use crate::store::{Store, StoreError, ledger};
 use crate::symptom::{Budget, ToldSymptom};
 use chrono::{DateTime, TimeDelta, Utc};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::{info, warn};
@@ -26,31 +27,14 @@ const FORGET_EVERY: TimeDelta = TimeDelta::hours(1);
 /// How soon the service looks again.
 pub(super) const NEXT_TICK: TimeDelta = TimeDelta::seconds(1);
 
-/// Intake has passed an instant, or is not waited for any longer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Passed {
-    /// What is missing, as a sentence without full stop; none when nothing is.
-    pub incomplete: Option<String>,
-}
-
-/// Knows how far intake has come.
-pub trait Watermark {
-    /// Looks how far intake is now. Asked once a tick, and only when a digest is due.
-    fn refresh(&mut self) -> impl Future<Output = ()> + Send;
-    /// Whether intake has passed `instant`, as far as the last look says; none while it is worth waiting.
-    fn passed(&mut self, instant: DateTime<Utc>, now: DateTime<Utc>) -> Option<Passed>;
-    /// Up to when everything that happened is known: symptoms are looked at as of then. None while that is not known.
-    fn reached(&mut self, now: DateTime<Utc>) -> impl Future<Output = Option<DateTime<Utc>>> + Send;
-    /// Forgets all instants but these: no digest waits for the others any more.
-    fn keep_only(&mut self, waiting: &BTreeSet<DateTime<Utc>>);
-}
-
 /// What is remembered from tick to tick. All of it can be found again after a restart.
 #[derive(Debug, Default)]
 pub struct Ticker {
     /// Windows that are due and wait for intake. Kept, so that a slot or a closing time that passes meanwhile changes nothing.
     waiting: BTreeMap<Target, Occasion>,
     symptoms: SymptomDesk,
+    /// Symptoms that fire, as of the last look.
+    firing: Arc<Vec<ToldSymptom>>,
     /// Version of the config, and until when nothing that it asks for is due.
     rest: Option<(String, DateTime<Utc>)>,
     /// Version of the config whose names the ledger has.
@@ -124,9 +108,9 @@ impl Ticker {
         self.symptoms.budgets()
     }
 
-    /// Symptoms that fire, as of the last tick.
-    pub fn firing(&mut self) -> Vec<ToldSymptom> {
-        self.symptoms.firing()
+    /// Symptoms that fire, as of the last look.
+    pub fn firing(&self) -> Arc<Vec<ToldSymptom>> {
+        self.firing.clone()
     }
 
     /// One tick. Each part is tried even when another failed.
@@ -156,7 +140,7 @@ impl Ticker {
         }
         let active = self.symptoms.active_keys();
         let known = &mut self.catalogue.incidents;
-        incidents::advance_all(store, live, active.as_ref(), known, now, &mut ticked).await;
+        incidents::advance_all(store, live, active.as_ref(), &self.firing, known, now, &mut ticked).await;
         if let Err(error) = self.forget(store, live, now).await {
             ticked.failures.push(("retention", error));
         }
@@ -193,10 +177,16 @@ impl Ticker {
         ticked: &mut Ticked,
     ) -> Result<(), StoreError> {
         self.symptoms.catch_up(store, live, now).await?;
-        if let Some(at) = watermark.reached(now).await {
+        if let Some(Reached { at, was_away }) = watermark.reached(now).await {
+            if was_away {
+                self.symptoms.excuse(live, at);
+            }
             let looked = self.symptoms.look(store, live, at, now).await?;
             ticked.has_messages |= looked.has_messages;
             ticked.has_looked = looked.has_looked;
+            if looked.has_looked {
+                self.firing = Arc::new(self.symptoms.firing());
+            }
             ticked.symptoms = looked.changes;
         }
         Ok(())
@@ -309,7 +299,7 @@ impl Ticker {
         now: DateTime<Utc>,
         ticked: &mut Ticked,
     ) -> Result<(), StoreError> {
-        let firing = Arc::new(self.firing());
+        let firing = self.firing();
         let mut ready = Vec::with_capacity(due.len());
         for (target, mut occasion) in due {
             match watermark.passed(occasion.window.end_at, now) {

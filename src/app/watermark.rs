@@ -1,7 +1,7 @@
 //! Whether intake has passed an instant: everything that JetStream stored before it is committed here. A digest waits for that, up to a
 //! limit; then it says what is missing.
 
-use super::tick::{Passed, Watermark};
+use super::tick::{Passed, Reached, Watermark};
 use crate::ingest::consumer::Readiness;
 use crate::ingest::jetstream;
 use crate::live::Shared;
@@ -23,6 +23,7 @@ pub struct StreamWatermark {
     /// As of the last look; none when NATS did not answer.
     state: Option<StreamState>,
     catching_up: CatchingUp,
+    was_away: bool,
 }
 
 /// Whether what was published while nobody listened has been read.
@@ -44,7 +45,7 @@ struct Barrier {
 impl StreamWatermark {
     /// Nothing is asked before the first digest is due.
     pub fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, barriers: BTreeMap::new(), state: None, catching_up: CatchingUp::Since(None) }
+        Self { shared, barriers: BTreeMap::new(), state: None, catching_up: CatchingUp::Since(None), was_away: false }
     }
 }
 
@@ -69,8 +70,9 @@ impl Watermark for StreamWatermark {
     }
 
     /// After a start, or when NATS was away, what came meanwhile is read before anything is judged; but not for ever.
-    async fn reached(&mut self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    async fn reached(&mut self, now: DateTime<Utc>) -> Option<Reached> {
         if *self.shared.readiness.borrow() != Readiness::Ready {
+            self.was_away |= self.catching_up == CatchingUp::Done;
             self.catching_up = CatchingUp::Since(None);
             return None;
         }
@@ -81,12 +83,13 @@ impl Watermark for StreamWatermark {
             self.catching_up =
                 if is_read || now - since >= PATIENCE { CatchingUp::Done } else { CatchingUp::Since(Some(since)) };
         }
-        match self.catching_up {
+        let at = match self.catching_up {
             CatchingUp::Since(_) => None,
             CatchingUp::Done if self.shared.metrics.lag() == 0 => Some(now),
             // What waits in the stream came after the newest that is read.
             CatchingUp::Done => self.shared.metrics.watermark(),
-        }
+        }?;
+        Some(Reached { at, was_away: std::mem::take(&mut self.was_away) })
     }
 
     fn keep_only(&mut self, waiting: &BTreeSet<DateTime<Utc>>) {

@@ -17,7 +17,7 @@ pub mod input;
 pub mod line;
 pub mod report;
 
-use crate::app::tick::{Passed, Ticked, Ticker, Watermark};
+use crate::app::tick::{Passed, Reached, Ticked, Ticker, Watermark};
 use crate::event::{Event, EventType};
 use crate::ingest::Reader;
 use crate::ingest::commit::{Intake, Item, Progress, Signals};
@@ -109,8 +109,8 @@ impl Watermark for AllRead {
         Some(Passed { incomplete: None })
     }
 
-    async fn reached(&mut self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        Some(now)
+    async fn reached(&mut self, now: DateTime<Utc>) -> Option<Reached> {
+        Some(Reached { at: now, was_away: false })
     }
 
     fn keep_only(&mut self, _: &BTreeSet<DateTime<Utc>>) {}

@@ -265,7 +265,24 @@ impl Totals {
         for cell in cells.iter().filter(|c| !c.is_silenced()) {
             totals.add(cell);
         }
+        totals.add_reported(cells);
         totals
+    }
+
+    /// Adds failures that only reports know of.
+    fn add_reported(&mut self, cells: &[Cell]) {
+        let mut by_workflow: BTreeMap<&WorkflowName, Vec<&Cell>> = BTreeMap::new();
+        for cell in cells.iter().filter(|c| !c.is_silenced()) {
+            by_workflow.entry(&cell.workflow).or_default().push(cell);
+        }
+        for (workflow, cells) in by_workflow {
+            let count = reported_only(cells.into_iter());
+            if count > 0 {
+                self.failures += count;
+                self.final_failures += count;
+                *self.failures_by_workflow.entry(workflow.clone()).or_default() += count;
+            }
+        }
     }
 
     fn add(&mut self, cell: &Cell) {
@@ -282,6 +299,16 @@ impl Totals {
             self.took_ms_sum += cell.took_ms_sum;
         }
     }
+}
+
+/// Failed runs of one workflow that only its reports know of: a producer may send events of failures, or counts, or both.
+pub(super) fn reported_only<'a>(cells: impl Iterator<Item = &'a Cell>) -> u64 {
+    let (mut reported, mut seen) = (0_u64, 0);
+    for cell in cells {
+        reported += cell.failed_count;
+        seen += if cell.is_final_failure() { cell.count } else { 0 };
+    }
+    reported.saturating_sub(seen)
 }
 
 /// Finished runs of all workflows that report them; none when no workflow does.

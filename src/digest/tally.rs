@@ -1,7 +1,7 @@
 //! Adds up what a digest is given: by workflow and by cause, with the zone and addresses that every sentence needs.
 //! What is said about the sums is composed elsewhere.
 
-use super::input::{Cell, DigestInput, Fate, LetterCount, Totals, WorkflowInfo, workflow_runs};
+use super::input::{Cell, DigestInput, Fate, LetterCount, Totals, WorkflowInfo, reported_only, workflow_runs};
 use super::view::{Contact, DigestCounts, Link};
 use crate::event::{Class, Fingerprint};
 use crate::name::WorkflowName;
@@ -205,6 +205,9 @@ fn tally_workflow(cells: &[&Cell]) -> WorkflowTally {
             tally.final_failures += cell.count;
         }
     }
+    let reported = reported_only(cells.iter().copied().filter(|c| !c.is_silenced()));
+    tally.failures += reported;
+    tally.final_failures += reported;
     tally
 }
 

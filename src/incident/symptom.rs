@@ -23,7 +23,7 @@ impl Incident {
     /// A symptom joins it, or fires again; nobody is told for that alone.
     pub fn join(&mut self, symptom: JoinedSymptom) {
         match self.symptoms.iter_mut().find(|s| s.key == symptom.key) {
-            Some(known) => *known = symptom,
+            Some(known) => *known = JoinedSymptom { since: known.since.min(symptom.since), ..symptom },
             None => self.symptoms.push(symptom),
         }
     }

@@ -30,7 +30,7 @@ pub(super) fn owner(workflow: Option<&PagedWorkflow>) -> String {
 pub(super) fn title(facts: &PageFacts) -> String {
     let (whom, what) = (whom(facts), sentence(facts));
     let number = facts.first_number;
-    let told = match what.starts_with(&whom) {
+    let told = match what.contains(&whom) {
         true => what,
         false if facts.kind == PageKind::Growth => format!("{whom}, now {what}"),
         false => format!("{whom}, {what}"),
@@ -56,7 +56,7 @@ pub(super) fn subject(facts: &PageFacts, title: &str) -> String {
     let what = sentence(facts);
     let whom = whom(facts);
     let line = match facts.kind {
-        PageKind::Page if what.starts_with(&whom) => what,
+        PageKind::Page if what.contains(&whom) => what,
         PageKind::Page => format!("{whom}: {what}"),
         PageKind::Reminder | PageKind::Growth | PageKind::Escalation | PageKind::Resolved => title.to_owned(),
     };

@@ -145,7 +145,7 @@ impl<'a> Look<'a> {
     fn verdict(&self, tier: &Tier) -> Verdict {
         let at = self.context.at;
         let needed = (tier.short / 5).min(COVERED_MIN);
-        if self.is_blind || self.holes.ends_in_one(at) || self.holes.covered(at, tier.short) < needed {
+        if self.holes.ends_in_one(at) || self.holes.covered(at, tier.short) < needed {
             return Verdict::Keeps;
         }
         let (Some(long), Some(short)) =
@@ -156,7 +156,7 @@ impl<'a> Look<'a> {
         let window = self.window(tier.long);
         let is_warm = !self.is_warming || !tier.is_page || window.total >= WARM_RUNS;
         let fires = long && short && window.failed >= tier.min_failures && is_warm;
-        match (fires, self.is_stale) {
+        match (fires, self.is_blind || self.is_stale) {
             // Lost good runs would make it fire, unless the expected number stands in for them.
             (true, true) if self.floor.num == 0 => Verdict::Keeps,
             (true, _) => Verdict::Fires,

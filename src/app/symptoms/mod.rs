@@ -3,6 +3,7 @@
 
 mod kept;
 mod player;
+mod shown;
 mod told;
 
 pub use kept::{kept, standings};
@@ -11,7 +12,7 @@ use crate::live::Live;
 use crate::name::WorkflowName;
 use crate::store::symptoms::{self, MemoryRow};
 use crate::store::{Store, StoreError, WriteTx};
-use crate::symptom::{Budget, Change, Rules, Severity, Signal, SymptomState, SymptomTold, ToldSymptom, Watch, What};
+use crate::symptom::{Change, Rules, Severity, Signal, SymptomState, SymptomTold, ToldSymptom, Watch, What};
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use kept::save;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,7 @@ use told::{note, pages, tell};
 use tracing::error;
 
 /// Symptoms are looked at when a multiple of this is reached; counts are kept by it.
-const LOOK_EVERY: TimeDelta = TimeDelta::seconds(10);
+pub const LOOK_EVERY: TimeDelta = TimeDelta::seconds(10);
 /// Batches of signals that are read at once.
 const BATCHES: i64 = 64;
 /// Parts of the memory in one transaction, so that intake never waits long for the one writer.
@@ -157,6 +158,13 @@ impl SymptomDesk {
             watch.know(&WorkflowName::new(workflow), since);
         }
         Ok(())
+    }
+
+    /// Nobody could be heard until `at`: who is not missed already is expected anew from then on.
+    pub fn excuse(&mut self, live: &Live, at: DateTime<Utc>) {
+        if let Some(watch) = &mut self.watch {
+            expected(live).for_each(|name| watch.know(&WorkflowName::new(name), at));
+        }
     }
 
     /// Takes one signal.
@@ -346,37 +354,6 @@ impl SymptomDesk {
         tx.commit().await?;
         (self.unsaved, self.saved_at) = (0, now);
         Ok(())
-    }
-
-    /// Keys of symptoms whose incidents are not over for them: those that fire, and those that still flicker. None while nothing is known.
-    pub fn active_keys(&self) -> Option<BTreeSet<String>> {
-        Some(self.watch.as_ref()?.states().filter(|s| s.is_hot).map(|s| s.key.id()).collect())
-    }
-
-    /// Symptoms that fire, with their sentences as they read at the last look.
-    pub fn firing(&mut self) -> Vec<ToldSymptom> {
-        let Some(watch) = &mut self.watch else { return Vec::new() };
-        // Before the first look they read as they were kept.
-        let states = match self.looked_at {
-            None => watch.states().cloned().collect(),
-            Some(looked_at) => watch.states_at(looked_at, &[]),
-        };
-        let states = states.into_iter().filter(SymptomState::is_firing);
-        let told = |key: &str| self.known.get(key).map(|known| known.told.clone()).unwrap_or_default();
-        let named = states.map(|state| (state.key.id(), state));
-        let mut firing: Vec<(String, ToldSymptom)> =
-            named.map(|(key, state)| (key.clone(), ToldSymptom { told: told(&key), state })).collect();
-        // Lists go on after the last id that they gave.
-        firing.sort_by(|one, other| one.0.cmp(&other.0));
-        firing.into_iter().map(|(_, symptom)| symptom).collect()
-    }
-
-    /// Burn rates and what budgets have left, as of the last look.
-    pub fn budgets(&mut self) -> Vec<Budget> {
-        match (&mut self.watch, self.looked_at) {
-            (Some(watch), Some(at)) => watch.budgets(at),
-            (None, _) | (_, None) => Vec::new(),
-        }
     }
 }
 
