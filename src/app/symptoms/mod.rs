@@ -19,7 +19,7 @@ use told::{note, pages, tell};
 use tracing::error;
 
 /// Symptoms are looked at when a multiple of this is reached; counts are kept by it.
-const LOOK_EVERY: TimeDelta = TimeDelta::seconds(10);
+pub const LOOK_EVERY: TimeDelta = TimeDelta::seconds(10);
 /// Batches of signals that are read at once.
 const BATCHES: i64 = 64;
 /// Parts of the memory in one transaction, so that intake never waits long for the one writer.
