@@ -399,4 +399,6 @@ mod changes;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod vectors;
+#[cfg(test)]
 mod windows;
