@@ -3,13 +3,13 @@
 
 use super::book::LetterBook;
 use super::line::{Line, LineKind};
-use crate::app::symptoms::{Settled, SymptomDesk};
+use crate::app::symptoms::{LOOK_EVERY, Settled, SymptomDesk};
 use crate::event::{Detail, Event};
 use crate::live::Live;
 use crate::name::WorkflowName;
 use crate::store::key::{Key, key_of};
 use crate::symptom::{Change, Signal};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, DurationRound, Utc};
 use std::collections::HashSet;
 
 /// Ids of the events that were read, and the dead letters that they leave.
@@ -17,15 +17,18 @@ use std::collections::HashSet;
 pub(super) struct Heard {
     ids: HashSet<u64>,
     book: LetterBook,
+    /// When the newest of them arrived.
+    arrived_at: Option<DateTime<Utc>>,
 }
 
 impl Heard {
     pub fn new(desk: &SymptomDesk) -> Self {
-        Self { ids: HashSet::new(), book: LetterBook::new(desk.arrivals_wanted()) }
+        Self { ids: HashSet::new(), book: LetterBook::new(desk.arrivals_wanted()), arrived_at: None }
     }
 
     /// Takes what an event says, unless it was read before.
     pub fn take(&mut self, desk: &mut SymptomDesk, event: &Event) {
+        self.arrived_at = self.arrived_at.max(Some(event.received_at));
         // Half of the key tells ten million events apart well enough, in half of the memory.
         let [a, b, c, d, e, f, g, h, ..] = key_of(&event.id.0);
         if !self.ids.insert(u64::from_le_bytes([a, b, c, d, e, f, g, h])) {
@@ -45,21 +48,25 @@ impl Heard {
             desk.set_standing(workflow, standing);
         }
     }
-}
 
-/// Looks at what is due up to `until`, and stops where an incident begins or may end: gives when that is.
-pub(super) fn look_ahead(
-    desk: &mut SymptomDesk,
-    live: &Live,
-    until: DateTime<Utc>,
-    end_at: DateTime<Utc>,
-) -> Option<DateTime<Utc>> {
-    while let Some(at) = desk.next_look_at().filter(|at| *at <= until && *at < end_at) {
-        if desk.look_ahead(live, at) {
-            return Some(at);
+    /// Looks at what is due up to `until`, and stops where an incident begins or may end: gives when that is. What came late is seen
+    /// at the first look after it arrived, whenever it happened.
+    pub fn look_ahead(
+        &self,
+        desk: &mut SymptomDesk,
+        live: &Live,
+        until: DateTime<Utc>,
+        end_at: DateTime<Utc>,
+    ) -> Option<DateTime<Utc>> {
+        let seen_at = self.arrived_at.and_then(|at| Some(at.duration_trunc(LOOK_EVERY).ok()? + LOOK_EVERY));
+        let next_look_at = |desk: &SymptomDesk| desk.next_look_at().map(|at| seen_at.map_or(at, |seen| at.max(seen)));
+        while let Some(at) = next_look_at(desk).filter(|at| *at <= until && *at < end_at) {
+            if desk.look_ahead(live, at) {
+                return Some(at);
+            }
         }
+        None
     }
-    None
 }
 
 /// The row of a dead letter that an event asks to resolve by its number.

@@ -28,7 +28,7 @@ use crate::store::{Store, StoreError, incidents, letters};
 use agenda::Agenda;
 use chrono::{DateTime, Utc};
 use gather::Gather;
-use heard::{Heard, look_ahead, named_row, symptom_line};
+use heard::{Heard, named_row, symptom_line};
 use input::{Inflow, Input, Read};
 use line::{Line, LineKind};
 use std::collections::BTreeSet;
@@ -211,7 +211,8 @@ impl Play<'_> {
         let mut batch = Vec::new();
         while batch.len() < BATCH_MAX {
             let next_at = inflow.next_at().await?.filter(|at| *at < cut.at);
-            let changes_at = look_ahead(self.ticker.symptoms(), self.live, next_at.unwrap_or(cut.at), cut.at);
+            let changes_at =
+                self.heard.look_ahead(self.ticker.symptoms(), self.live, next_at.unwrap_or(cut.at), cut.at);
             if changes_at.is_none() && next_at.is_some() && !batch.is_empty() && inflow.front().is_some_and(names_row) {
                 // The letter may have been opened by what is in this batch.
                 return Ok(batch);
@@ -397,5 +398,7 @@ fn sentence_case(text: &str) -> String {
 mod changes;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod vectors;
 #[cfg(test)]
 mod windows;
