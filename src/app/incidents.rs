@@ -12,7 +12,6 @@ use tracing::info;
 
 /// Moves every incident that is due. One that can't be moved holds up no other.
 /// `active` are the keys of symptoms that are not over; none while that is not known.
-#[expect(clippy::too_many_arguments, reason = "a tick's own things, handed on")]
 pub(super) async fn advance_all(
     store: &Store,
     live: &Live,

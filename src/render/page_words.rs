@@ -30,7 +30,7 @@ pub(super) fn owner(workflow: Option<&PagedWorkflow>) -> String {
 pub(super) fn title(facts: &PageFacts) -> String {
     let (whom, what) = (whom(facts), sentence(facts));
     let number = facts.first_number;
-    let told = match what.contains(&whom) {
+    let told = match names(facts, &what, &whom) {
         true => what,
         false if facts.kind == PageKind::Growth => format!("{whom}, now {what}"),
         false => format!("{whom}, {what}"),
@@ -42,6 +42,11 @@ pub(super) fn title(facts: &PageFacts) -> String {
         PageKind::Escalation => format!("Not acknowledged #{number}: {told}"),
         PageKind::Resolved => format!("Resolved #{number}: {told}"),
     }
+}
+
+/// Whether a sentence names the workflow already: a symptom's own may do so anywhere.
+fn names(facts: &PageFacts, what: &str, whom: &str) -> bool {
+    what.starts_with(whom) || (facts.sample.is_none() && what.contains(whom))
 }
 
 fn whom(facts: &PageFacts) -> String {
@@ -56,7 +61,7 @@ pub(super) fn subject(facts: &PageFacts, title: &str) -> String {
     let what = sentence(facts);
     let whom = whom(facts);
     let line = match facts.kind {
-        PageKind::Page if what.contains(&whom) => what,
+        PageKind::Page if names(facts, &what, &whom) => what,
         PageKind::Page => format!("{whom}: {what}"),
         PageKind::Reminder | PageKind::Growth | PageKind::Escalation | PageKind::Resolved => title.to_owned(),
     };
