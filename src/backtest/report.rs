@@ -112,7 +112,8 @@ impl<W: Write> Sink for Report<W> {
         if self.day_lines > LINES_MAX {
             return Ok(());
         }
-        writeln!(self.out, "  {}  {sentence}", words::clock(line.at, self.zone))
+        // Names are data too: none may break the line or steer the terminal.
+        writeln!(self.out, "  {}  {}", words::clock(line.at, self.zone), words::one_line(&sentence))
     }
 
     fn event(&mut self, _: u32, verdict: Verdict) {
@@ -144,7 +145,7 @@ fn noun(kind: LineKind) -> &'static str {
         LineKind::Hold => "hold",
         LineKind::Suppress => "suppressed failure",
         LineKind::SymptomFiring => "symptom firing",
-        LineKind::SymptomCleared => "symptom cleared",
+        LineKind::SymptomCleared => "cleared symptom",
         LineKind::DeadLetterOpened => "new dead letter",
         LineKind::DeadLetterResolved => "resolved dead letter",
         LineKind::Quarantined => "unreadable message",

@@ -131,7 +131,7 @@ fn span(time: TimeDelta) -> String {
 }
 
 /// One line without control characters: what others wrote must not steer the terminal.
-pub fn clean(text: &str) -> String {
+fn clean(text: &str) -> String {
     text.chars().map(|c| if is_steering(c) { ' ' } else { c }).collect()
 }
 
