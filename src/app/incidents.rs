@@ -1,5 +1,6 @@
 //! The part of a tick that moves incidents: what is due is decided by the `incident` room, and written here with its messages.
 
+use super::symptoms::SymptomDesk;
 use super::tick::{NEXT_TICK, Ticked};
 use crate::incident::{Incident, IncidentId, Reading, Transition, advance, next_change_at};
 use crate::live::Live;
@@ -7,16 +8,13 @@ use crate::outbox::{NewEntry, queue};
 use crate::store::{Store, StoreError, WriteTx, incidents, letters};
 use crate::symptom::ToldSymptom;
 use chrono::{DateTime, Utc};
-use std::collections::BTreeSet;
 use tracing::info;
 
 /// Moves every incident that is due. One that can't be moved holds up no other.
-/// `active` are the keys of symptoms that are not over; none while that is not known.
 pub(super) async fn advance_all(
     store: &Store,
     live: &Live,
-    active: Option<&BTreeSet<String>>,
-    firing: &[ToldSymptom],
+    symptoms: &mut SymptomDesk,
     known: &mut incidents::Known,
     now: DateTime<Utc>,
     ticked: &mut Ticked,
@@ -27,12 +25,12 @@ pub(super) async fn advance_all(
     };
     for (incident, open_letters) in open {
         let reading = Reading { open_letters };
-        let over = active.map(|active| ended(&incident, active)).unwrap_or_default();
+        let over = ended(&incident, symptoms);
         if over.is_empty() && advance(&incident, reading, now) == Transition::Rest {
             ticked.look_at(next_change_at(&incident, reading));
             continue;
         }
-        match advance_one(store, live, incident.id, &over, firing, now).await {
+        match advance_one(store, live, incident.id, &over, &symptoms.firing(), now).await {
             Ok(Moved { has_moved, next_at }) => {
                 ticked.has_messages |= has_moved;
                 ticked.has_moved |= has_moved;
@@ -47,9 +45,9 @@ pub(super) async fn advance_all(
 }
 
 /// Symptoms of an incident that are over.
-fn ended(incident: &Incident, active: &BTreeSet<String>) -> Vec<String> {
+fn ended(incident: &Incident, symptoms: &SymptomDesk) -> Vec<String> {
     let firing = incident.symptoms.iter().filter(|s| s.ended_at.is_none());
-    firing.map(|s| s.key.clone()).filter(|key| !active.contains(key)).collect()
+    firing.map(|s| s.key.clone()).filter(|key| symptoms.is_over(key)).collect()
 }
 
 /// What became of an incident that was due.

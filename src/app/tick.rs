@@ -33,8 +33,6 @@ pub struct Ticker {
     /// Windows that are due and wait for intake. Kept, so that a slot or a closing time that passes meanwhile changes nothing.
     waiting: BTreeMap<Target, Occasion>,
     symptoms: SymptomDesk,
-    /// Symptoms that fire, as of the last look.
-    firing: Arc<Vec<ToldSymptom>>,
     /// Version of the config, and until when nothing that it asks for is due.
     rest: Option<(String, DateTime<Utc>)>,
     /// Version of the config whose names the ledger has.
@@ -109,8 +107,8 @@ impl Ticker {
     }
 
     /// Symptoms that fire, as of the last look.
-    pub fn firing(&self) -> Arc<Vec<ToldSymptom>> {
-        self.firing.clone()
+    pub fn firing(&mut self) -> Arc<Vec<ToldSymptom>> {
+        self.symptoms.firing()
     }
 
     /// One tick. Each part is tried even when another failed.
@@ -138,9 +136,8 @@ impl Ticker {
         if let Err(error) = self.look_at_symptoms(store, live, watermark, now, &mut ticked).await {
             ticked.failures.push(("symptoms", error));
         }
-        let active = self.symptoms.active_keys();
         let known = &mut self.catalogue.incidents;
-        incidents::advance_all(store, live, active.as_ref(), &self.firing, known, now, &mut ticked).await;
+        incidents::advance_all(store, live, &mut self.symptoms, known, now, &mut ticked).await;
         if let Err(error) = self.forget(store, live, now).await {
             ticked.failures.push(("retention", error));
         }
@@ -184,9 +181,6 @@ impl Ticker {
             let looked = self.symptoms.look(store, live, at, now).await?;
             ticked.has_messages |= looked.has_messages;
             ticked.has_looked = looked.has_looked;
-            if looked.has_looked {
-                self.firing = Arc::new(self.symptoms.firing());
-            }
             ticked.symptoms = looked.changes;
         }
         Ok(())

@@ -40,6 +40,18 @@ impl SymptomKey {
         }
         id
     }
+
+    /// The key with this text, none when it is not one.
+    pub fn of_id(id: &str) -> Option<Self> {
+        let unescape = |text: &str| text.replace("%2F", "/").replace("%25", "%");
+        let (rule, rest) = id.split_once('/')?;
+        let (workflow, subject) = match rest.split_once('/') {
+            Some((workflow, subject)) => (workflow, Some(unescape(subject))),
+            None => (rest, None),
+        };
+        let workflow = (!workflow.is_empty()).then(|| WorkflowName::new(unescape(workflow)));
+        Some(Self { rule: unescape(rule), workflow, subject })
+    }
 }
 
 /// A symptom that fires, or that has just cleared and is still hot.

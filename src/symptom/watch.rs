@@ -140,6 +140,14 @@ impl Watch {
         states.into_iter()
     }
 
+    /// The symptom with this key, when it fires, or has cleared but is still hot.
+    pub fn state(&self, key: &SymptomKey) -> Option<&SymptomState> {
+        let place = key.workflow.as_ref().and_then(|workflow| self.places.get(workflow));
+        let own = place.and_then(|place| self.slots.get(*place)).map(|slot| slot.states.as_slice()).unwrap_or_default();
+        let own = own.iter().flatten().map(Box::as_ref).find(|state| state.key == *key);
+        own.or_else(|| self.shared_states.get(key)).or_else(|| self.orphans.iter().find(|state| state.key == *key))
+    }
+
     /// What has changed since the last time, as named parts; each replaces the part of that name.
     pub fn freeze_dirty(&mut self) -> Vec<(String, Vec<u8>)> {
         let mut parts = Vec::new();

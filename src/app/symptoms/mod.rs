@@ -12,10 +12,13 @@ use crate::live::Live;
 use crate::name::WorkflowName;
 use crate::store::symptoms::{self, MemoryRow};
 use crate::store::{Store, StoreError, WriteTx};
-use crate::symptom::{Change, Rules, Severity, Signal, SymptomState, SymptomTold, ToldSymptom, Watch, What};
+use crate::symptom::{
+    Change, Rules, Severity, Signal, SymptomKey, SymptomState, SymptomTold, ToldSymptom, Watch, What,
+};
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use kept::save;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use told::{note, pages, tell};
 use tracing::error;
 
@@ -48,7 +51,11 @@ pub struct SymptomDesk {
     /// Changes that a look ahead found, and when; not written yet.
     pending: Vec<(DateTime<Utc>, Change)>,
     /// What was last written of each symptom.
-    known: BTreeMap<String, Known>,
+    known: BTreeMap<SymptomKey, Known>,
+    /// Those of them that are of an incident.
+    paged: BTreeSet<SymptomKey>,
+    /// Symptoms that fire, as they read at the last look; none before anybody has asked.
+    firing: Option<Arc<Vec<ToldSymptom>>>,
 }
 
 /// What was written of a symptom.
@@ -126,7 +133,7 @@ impl SymptomDesk {
         let parts: Vec<(String, Vec<u8>)> = parts.into_iter().map(|row| (row.part, row.body)).collect();
         let mut states = Vec::new();
         for ToldSymptom { state, told } in kept(store).await? {
-            desk.known.insert(state.key.id(), Known { told, tiers: state.tiers.clone() });
+            desk.remember(&state, told);
             states.push(state);
         }
         if let Some(watch) = &mut desk.watch {
@@ -193,6 +200,7 @@ impl SymptomDesk {
             return Ok(Looked::default());
         }
         let result = self.try_look(store, live, at, now).await;
+        self.firing = None;
         if result.is_err() {
             self.watch = None;
         }
@@ -242,12 +250,32 @@ impl SymptomDesk {
     ) -> Vec<(DateTime<Utc>, Change)> {
         let Some(watch) = &self.watch else { return Vec::new() };
         let is_changed = |state: &SymptomState| changes.iter().any(|(_, change)| change.state().key == state.key);
-        let is_untold = |state: &&SymptomState| {
-            let known = self.known.get(&state.key.id());
-            known.is_some_and(|known| known.told.why_not().is_some()) && !is_changed(state) && pages(live, state, at)
-        };
-        let urgent = watch.firing().filter(|state| state.severity == Severity::Page);
-        urgent.filter(is_untold).map(|state| (at, Change::Moved(state.clone()))).collect()
+        let is_urgent = |state: &&SymptomState| state.is_firing() && state.severity == Severity::Page;
+        let unpaged = self.known.iter().filter(|(_, known)| known.told.why_not().is_some());
+        let urgent = unpaged.filter_map(|(key, _)| watch.state(key).filter(is_urgent));
+        let untold = urgent.filter(|state| !is_changed(state) && pages(live, state, at));
+        untold.map(|state| (at, Change::Moved(state.clone()))).collect()
+    }
+
+    /// What is now written of a symptom.
+    fn remember(&mut self, state: &SymptomState, told: SymptomTold) {
+        if told.incident_id().is_some() {
+            self.paged.insert(state.key.clone());
+        } else {
+            self.paged.remove(&state.key);
+        }
+        self.known.insert(state.key.clone(), Known { told, tiers: state.tiers.clone() });
+    }
+
+    /// A lower tier that fires or ends beneath the highest is no change, but must not pass for news later.
+    fn note_lower_tiers(&mut self, changes: &[(DateTime<Utc>, Change)]) {
+        let Some(watch) = &self.watch else { return };
+        let changed: BTreeSet<&SymptomKey> = changes.iter().map(|(_, change)| &change.state().key).collect();
+        for (key, known) in self.known.iter_mut().filter(|(key, _)| !changed.contains(key)) {
+            if let Some(state) = watch.state(key).filter(|state| state.tiers != known.tiers) {
+                known.tiers.clone_from(&state.tiers);
+            }
+        }
     }
 
     /// Tells the watch how the dead letters stand that have changed.
@@ -270,38 +298,33 @@ impl SymptomDesk {
         changes: Vec<(DateTime<Utc>, Change)>,
         now: DateTime<Utc>,
     ) -> Result<Looked, StoreError> {
+        self.note_lower_tiers(&changes);
         let Some(watch) = &self.watch else { return Ok(Looked::default()) };
-        let alive: BTreeSet<String> = watch.states().map(|s| s.key.id()).collect();
-        let gone: Vec<String> = self.known.keys().filter(|key| !alive.contains(*key)).cloned().collect();
+        let gone: Vec<SymptomKey> = self.known.keys().filter(|key| watch.state(key).is_none()).cloned().collect();
         let mut looked = Looked::default();
-        // A lower tier that fires or ends beneath the highest is no change, but must not pass for news later.
-        let beneath: Vec<(String, Vec<String>)> = watch
-            .states()
-            .map(|state| (state.key.id(), state))
-            .filter(|(key, state)| self.known.get(key).is_some_and(|known| known.tiers != state.tiers))
-            .filter(|(_, state)| changes.iter().all(|(_, change)| change.state().key != state.key))
-            .map(|(key, state)| (key, state.tiers.clone()))
-            .collect();
-        for (key, tiers) in beneath {
-            self.known.entry(key).or_default().tiers = tiers;
-        }
         if changes.is_empty() && gone.is_empty() {
             return Ok(looked);
         }
         let mut tx = store.begin().await?;
         for (at, change) in changes {
             let settled = self.settle_one(&mut tx, live, (at, change), now, &mut looked.has_messages).await?;
-            let state = settled.change.state();
-            self.known.insert(state.key.id(), Known { told: settled.told.clone(), tiers: state.tiers.clone() });
+            self.remember(settled.change.state(), settled.told.clone());
             note(&settled);
             looked.changes.push(settled);
         }
         for key in &gone {
-            symptoms::remove_state(&mut tx, key).await?;
+            symptoms::remove_state(&mut tx, &key.id()).await?;
         }
         tx.commit().await?;
-        self.known.retain(|key, _| alive.contains(key));
+        self.forget_gone();
         Ok(looked)
+    }
+
+    /// Forgets symptoms that neither fire nor are hot.
+    fn forget_gone(&mut self) {
+        let Some(watch) = &self.watch else { return };
+        self.known.retain(|key, _| watch.state(key).is_some());
+        self.paged.retain(|key| watch.state(key).is_some());
     }
 
     /// Writes one change, with what becomes of the symptom.
@@ -314,8 +337,7 @@ impl SymptomDesk {
         has_messages: &mut bool,
     ) -> Result<Settled, StoreError> {
         let state = change.state();
-        let key = state.key.id();
-        let known = self.known.get(&key).cloned().unwrap_or_default();
+        let known = self.known.get(&state.key).cloned().unwrap_or_default();
         let is_worse = match &change {
             Change::Fired(_) => true,
             Change::Moved(state) => state.tier.as_ref().is_some_and(|tier| !known.tiers.contains(tier)),

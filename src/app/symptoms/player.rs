@@ -2,7 +2,7 @@
 //! so that a batch has to end only where an incident begins or may end.
 
 use super::told::pages;
-use super::{Known, Source, SymptomDesk, expected};
+use super::{Source, SymptomDesk, expected};
 use crate::live::Live;
 use crate::name::WorkflowName;
 use crate::symptom::{Change, Standing};
@@ -38,7 +38,7 @@ impl SymptomDesk {
         let before = self.active_count();
         let Some(watch) = &mut self.watch else { return false };
         let changes = watch.look(at, &[]);
-        self.looked_at = Some(at);
+        (self.looked_at, self.firing) = (Some(at), None);
         // One that no longer burns, or has only just ceased to flicker, is over for its incident without a change.
         let has_ended = self.active_count() < before;
         let matters = has_ended || changes.iter().any(|change| self.moves_incident(live, change, at));
@@ -48,16 +48,14 @@ impl SymptomDesk {
 
     /// Symptoms of incidents that are not over.
     fn active_count(&self) -> usize {
-        let is_of_incident = |known: &Known| known.told.incident_id().is_some();
-        let (true, Some(watch)) = (self.known.values().any(is_of_incident), &self.watch) else { return 0 };
-        let is_active = |key: String| self.known.get(&key).is_some_and(is_of_incident);
-        watch.states().filter(|state| state.is_hot && is_active(state.key.id())).count()
+        let Some(watch) = &self.watch else { return 0 };
+        self.paged.iter().filter(|key| watch.state(key).is_some_and(|state| state.is_hot)).count()
     }
 
     /// Whether a change opens or joins an incident, or is of one that has one.
     fn moves_incident(&self, live: &Live, change: &Change, at: DateTime<Utc>) -> bool {
         let state = change.state();
-        let has_one = || self.known.get(&state.key.id()).is_some_and(|known| known.told.incident_id().is_some());
+        let has_one = || self.paged.contains(&state.key);
         match change {
             Change::Fired(_) | Change::Moved(_) => has_one() || pages(live, state, at),
             Change::Cleared(_) | Change::Held(_) => has_one(),

@@ -1,17 +1,24 @@
 //! What others see of symptoms: incidents, digests, API, metrics.
 
 use super::SymptomDesk;
-use crate::symptom::{Budget, SymptomState, ToldSymptom};
-use std::collections::BTreeSet;
+use crate::symptom::{Budget, SymptomKey, SymptomState, ToldSymptom};
+use std::sync::Arc;
 
 impl SymptomDesk {
-    /// Keys of symptoms whose incidents are not over for them: those that fire, and those that still flicker. None while nothing is known.
-    pub fn active_keys(&self) -> Option<BTreeSet<String>> {
-        Some(self.watch.as_ref()?.states().filter(|s| s.is_hot).map(|s| s.key.id()).collect())
+    /// Whether a symptom is over for its incident: it neither fires nor flickers. False while nothing is known.
+    pub fn is_over(&self, id: &str) -> bool {
+        let Some(watch) = &self.watch else { return false };
+        SymptomKey::of_id(id).is_none_or(|key| !watch.state(&key).is_some_and(|state| state.is_hot))
     }
 
     /// Symptoms that fire, with their sentences as they read at the last look.
-    pub fn firing(&mut self) -> Vec<ToldSymptom> {
+    pub fn firing(&mut self) -> Arc<Vec<ToldSymptom>> {
+        let firing = self.firing.take().unwrap_or_else(|| Arc::new(self.read_firing()));
+        self.firing = Some(firing.clone());
+        firing
+    }
+
+    fn read_firing(&mut self) -> Vec<ToldSymptom> {
         let Some(watch) = &mut self.watch else { return Vec::new() };
         // Before the first look they read as they were kept.
         let states = match self.looked_at {
@@ -19,13 +26,11 @@ impl SymptomDesk {
             Some(looked_at) => watch.states_at(looked_at, &[]),
         };
         let states = states.into_iter().filter(SymptomState::is_firing);
-        let told = |key: &str| self.known.get(key).map(|known| known.told.clone()).unwrap_or_default();
-        let named = states.map(|state| (state.key.id(), state));
-        let mut firing: Vec<(String, ToldSymptom)> =
-            named.map(|(key, state)| (key.clone(), ToldSymptom { told: told(&key), state })).collect();
+        let told = |key: &SymptomKey| self.known.get(key).map(|known| known.told.clone()).unwrap_or_default();
+        let mut firing: Vec<_> = states.map(|state| ToldSymptom { told: told(&state.key), state }).collect();
         // Lists go on after the last id that they gave.
-        firing.sort_by(|one, other| one.0.cmp(&other.0));
-        firing.into_iter().map(|(_, symptom)| symptom).collect()
+        firing.sort_by_cached_key(|symptom| symptom.state.key.id());
+        firing
     }
 
     /// Burn rates and what budgets have left, as of the last look.
