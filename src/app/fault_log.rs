@@ -105,7 +105,7 @@ fn write(event: &Event) {
         attempt = event.attempt,
         item = event.item.as_deref().map(cut).as_deref(),
         downstream = event.downstream.as_deref().map(cut).as_deref(),
-        fingerprint = event.fingerprint.0.as_str(),
+        fingerprint = &*event.fingerprint.0,
         event_id = event.id.0.as_str(),
         "{message}"
     );
@@ -121,7 +121,7 @@ fn cut(text: &str) -> Cow<'_, str> {
 
 fn left_out(fingerprint: &Fingerprint, line: &Line) {
     if line.left_out > 0 {
-        let fingerprint = fingerprint.0.as_str();
+        let fingerprint = &*fingerprint.0;
         let (workflow, left_out) = (line.workflow.as_str(), line.left_out);
         line!(line.class, workflow, fingerprint, left_out, "{left_out} more like this were left out");
     }
@@ -182,7 +182,7 @@ mod tests {
                 log.note(&event, now);
             }
             for n in 0..FINGERPRINTS_MAX {
-                event.fingerprint = Fingerprint(format!("v1:{n:016x}"));
+                event.fingerprint = Fingerprint(format!("v1:{n:016x}").into());
                 log.note(&event, now);
             }
         });

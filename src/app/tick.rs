@@ -40,7 +40,7 @@ pub struct Ticker {
     /// Who has just taken the place of whom.
     handovers: Handovers,
     /// What windows refer to.
-    catalogue: Catalogue,
+    catalogue: Arc<Catalogue>,
     /// When what is old is forgotten again.
     forget_at: DateTime<Utc>,
     /// Digests that are on their way.
@@ -136,7 +136,7 @@ impl Ticker {
         if let Err(error) = self.look_at_symptoms(store, live, watermark, now, &mut ticked).await {
             ticked.failures.push(("symptoms", error));
         }
-        let known = &mut self.catalogue.incidents;
+        let known = &mut Arc::make_mut(&mut self.catalogue).incidents;
         incidents::advance_all(store, live, &mut self.symptoms, known, now, &mut ticked).await;
         if let Err(error) = self.forget(store, live, now).await {
             ticked.failures.push(("retention", error));
@@ -278,7 +278,7 @@ impl Ticker {
         }
         if self.handovers.repeat(store, now).await? {
             // It knows decisions by whom they were for.
-            self.catalogue = Catalogue::default();
+            self.catalogue = Arc::default();
         }
         Ok(covers)
     }

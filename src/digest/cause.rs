@@ -64,7 +64,7 @@ fn cause_item(tally: &Tally<'_>, cause: &CauseTally<'_>, open: u64) -> CauseItem
     }
     CauseItem {
         mark: mark(cause.kind).to_owned(),
-        fingerprint: cause.fingerprint.0.clone(),
+        fingerprint: cause.fingerprint.0.to_string(),
         workflow: cause.workflow.to_string(),
         step: info.and_then(|i| i.step.as_deref()).map(words::one_line).unwrap_or_default(),
         sample: sample(info),

@@ -3,7 +3,7 @@
 use super::folded::{Folded, OpenCount};
 use super::snapshot::{Snapshot, WindowSnapshot};
 use super::target::Target;
-use super::urgent::{reads, urgent};
+use super::urgent::{is_news, reads, urgent};
 use crate::config::Config;
 use crate::digest::plan::Window;
 use crate::digest::{
@@ -15,9 +15,9 @@ use crate::incident::{Hit, Incident, IncidentState};
 use crate::live::Live;
 use crate::name::{RouteName, WorkflowName};
 use crate::route::Route;
+use crate::store::StoreError;
 use crate::store::catalogue::{Catalogue, Cause, Pair};
 use crate::store::digest_input::{self as read, Count, LetterChanges, Lists, OpenIncident};
-use crate::store::{StoreError, silences};
 use crate::symptom::ToldSymptom;
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
@@ -42,71 +42,134 @@ pub struct Occasion {
 /// Last letters of a workflow that patterns look at.
 const LAST_LETTERS_MAX: usize = 20;
 
-/// Picks what the digest of `target` is composed from.
+/// What the digests of one look are picked from: one state of the store.
+pub struct Reading {
+    /// What its rows refer to.
+    pub catalogue: Arc<Catalogue>,
+    /// Its windows.
+    pub snapshot: Snapshot,
+}
+
+/// Workflows of the last dead letters that the digest of `target` told, for patterns; none when it looks at none.
 ///
 /// # Errors
-/// When the store can't be read, or the snapshot does not hold the window.
-pub async fn read_input(
+/// When the store can't be read.
+pub async fn last_letters(
     conn: &mut SqliteConnection,
-    catalogue: &mut Catalogue,
-    snapshot: &Snapshot,
-    live: &Live,
     target: &Target,
     occasion: &Occasion,
-) -> Result<DigestInput, StoreError> {
-    let Some(of_window) = snapshot.windows.get(&occasion.window) else {
-        return Err(StoreError::Corrupt { what: "window", why: "it was not read".to_owned() });
-    };
-    let reads = |workflow: &WorkflowName| reads(live, target, workflow, occasion.window);
-    let scope = Scope::new(catalogue, snapshot, target, &reads);
-    let counted = scope.count(&of_window.lists.counts)?;
-    let folded = scope.fold_letters(of_window)?;
-    let flow = scope.flow(&of_window.lists, folded.by_workflow())?;
-    let pages = scope.pages(live, of_window);
-    let urgent = urgent(live, target, occasion.window, &occasion.firing, &counted.cells, &pages);
-    let settings = live.config.digests.get(&target.digest);
-    let mut input = DigestInput {
-        digest: target.digest.clone(),
-        receiver: target.key(),
-        routes: routes(&live.config, target),
-        window: occasion.window,
-        previous: scope.previous(of_window, flow.open_at_start)?,
-        due_at: occasion.due_at,
-        late: occasion.late.clone(),
-        incomplete: occasion.incomplete.clone(),
-        zone: settings.map_or(chrono_tz::Tz::UTC, |d| d.timezone),
-        number: 0,
-        public_url: live.config.http.public_url.clone(),
-        workflows: BTreeMap::new(),
-        last_letters: Vec::new(),
-        fingerprints: BTreeMap::new(),
-        late_count: counted.late_count,
-        downstreams: counted.downstreams,
-        cells: counted.cells,
-        open_letters: Vec::new(),
-        older_letters: OlderLetters::default(),
-        letter_flow: flow,
-        pages,
-        urgent,
-        unreadable: if target.owner.is_none() { of_window.unreadable.clone() } else { Vec::new() },
-        silences: Vec::new(),
-        service: Vec::new(),
-    };
-    folded.tell(&mut input);
-    input.workflows = workflow_infos(live, &input, &snapshot.last_heard);
-    if has_patterns(&target.digest) {
-        let last = read::last_letters(conn, target.digest.as_str(), target.receiver.as_str(), occasion.window.end_at);
-        let last = last.await?.into_iter().filter(|w| scope.covers(w));
-        input.last_letters = last.take(LAST_LETTERS_MAX).collect();
+) -> Result<Vec<WorkflowName>, StoreError> {
+    if !has_patterns(&target.digest) {
+        return Ok(Vec::new());
     }
-    input.silences = silence_lines(conn, live, &input.cells).await?;
-    let mut infos = catalogue.infos(conn, &named(&input)).await?;
-    for (fingerprint, info) in &mut infos {
-        info.first_in_window_at = counted.first_at.get(fingerprint).copied();
-        info.resolved_at = of_window.regressed.get(fingerprint).copied();
+    read::last_letters(conn, target.digest.as_str(), target.receiver.as_str(), occasion.window.end_at).await
+}
+
+impl Reading {
+    /// Whether nothing arrived, readable or not, no symptom began, and config asks to skip such digests. What stays open from earlier
+    /// windows was told in them.
+    ///
+    /// # Errors
+    /// When the snapshot does not hold the window.
+    pub fn is_skipped(&self, live: &Live, target: &Target, occasion: &Occasion) -> Result<bool, StoreError> {
+        let of_window = self.window(occasion)?;
+        let send_empty = live.config.digests.get(&target.digest).is_some_and(|d| d.send_empty);
+        if send_empty || occasion.incomplete.is_some() || has_unreadable(of_window, target) {
+            return Ok(false);
+        }
+        let reads = |workflow: &WorkflowName| reads(live, target, workflow, occasion.window);
+        let scope = Scope::new(self, live, target, &reads);
+        for count in &of_window.lists.counts {
+            if scope.told(count.pair)?.is_some() {
+                return Ok(false);
+            }
+        }
+        let pages = scope.pages(live, of_window);
+        Ok(!is_news(live, target, occasion.window, &occasion.firing, &pages))
     }
-    input.fingerprints = infos;
-    Ok(input)
+
+    /// Picks what the digest of `target` is composed from; it has no number yet.
+    ///
+    /// # Errors
+    /// When the snapshot does not hold the window, or a row refers to one that is not there.
+    pub fn input(
+        &self,
+        live: &Live,
+        target: &Target,
+        occasion: &Occasion,
+        last_letters: Vec<WorkflowName>,
+    ) -> Result<DigestInput, StoreError> {
+        let of_window = self.window(occasion)?;
+        let reads = |workflow: &WorkflowName| reads(live, target, workflow, occasion.window);
+        let scope = Scope::new(self, live, target, &reads);
+        let counted = scope.count(&of_window.lists.counts)?;
+        let folded = scope.fold_letters(of_window)?;
+        let flow = scope.flow(&of_window.lists, folded.by_workflow())?;
+        let pages = scope.pages(live, of_window);
+        let urgent = urgent(live, target, occasion.window, &occasion.firing, &counted.cells, &pages);
+        let settings = live.config.digests.get(&target.digest);
+        let mut input = DigestInput {
+            digest: target.digest.clone(),
+            receiver: target.key(),
+            routes: routes(&live.config, target),
+            window: occasion.window,
+            previous: scope.previous(of_window, flow.open_at_start)?,
+            due_at: occasion.due_at,
+            late: occasion.late.clone(),
+            incomplete: occasion.incomplete.clone(),
+            zone: settings.map_or(chrono_tz::Tz::UTC, |d| d.timezone),
+            number: 0,
+            public_url: live.config.http.public_url.clone(),
+            workflows: BTreeMap::new(),
+            last_letters: last_letters.into_iter().filter(|w| scope.covers(w)).take(LAST_LETTERS_MAX).collect(),
+            fingerprints: BTreeMap::new(),
+            late_count: counted.late_count,
+            downstreams: counted.downstreams,
+            silences: self.silence_lines(live, &counted.cells),
+            cells: counted.cells,
+            open_letters: Vec::new(),
+            older_letters: OlderLetters::default(),
+            letter_flow: flow,
+            pages,
+            urgent,
+            unreadable: if has_unreadable(of_window, target) { of_window.unreadable.clone() } else { Vec::new() },
+            service: Vec::new(),
+        };
+        folded.tell(&mut input);
+        input.workflows = workflow_infos(live, &input, &self.snapshot.last_heard);
+        let mut infos = self.catalogue.infos(&named(&input));
+        for (fingerprint, info) in &mut infos {
+            info.first_in_window_at = counted.first_at.get(fingerprint).copied();
+            info.resolved_at = of_window.regressed.get(fingerprint).copied();
+        }
+        input.fingerprints = infos;
+        Ok(input)
+    }
+
+    fn window(&self, occasion: &Occasion) -> Result<&WindowSnapshot, StoreError> {
+        let missing = || StoreError::Corrupt { what: "window", why: "it was not read".to_owned() };
+        self.snapshot.windows.get(&occasion.window).ok_or_else(missing)
+    }
+
+    fn silence_lines(&self, live: &Live, cells: &[Cell]) -> Vec<SilenceLine> {
+        let ids: BTreeSet<&str> = cells
+            .iter()
+            .filter_map(|c| match &c.fate {
+                Fate::Silenced(id) => Some(id.as_str()),
+                Fate::Digest | Fate::Paged(_) => None,
+            })
+            .collect();
+        let known = |id: &str| live.policy.silences.iter().find(|s| s.id == id);
+        ids.into_iter()
+            .filter_map(|id| known(id).or_else(|| self.snapshot.silences.get(id)))
+            .map(|s| SilenceLine { id: s.id.clone(), reason: s.reason.clone(), by: s.by.clone(), until: s.until })
+            .collect()
+    }
+}
+
+/// Nobody owns what can't be read.
+fn has_unreadable(window: &WindowSnapshot, target: &Target) -> bool {
+    target.owner.is_none() && !window.unreadable.is_empty()
 }
 
 /// Causes that the digest may say something of.
@@ -127,7 +190,7 @@ struct Scope<'a> {
     /// Only these workflows; none means all. An owner's own digest covers the owner's workflows.
     workflows: Option<BTreeSet<WorkflowName>>,
     /// Whether the reader is told of a workflow itself.
-    reads: &'a (dyn Fn(&WorkflowName) -> bool + Sync),
+    reads: &'a dyn Fn(&WorkflowName) -> bool,
 }
 
 /// Counters, what is known of their causes, and failures by downstream.
@@ -143,16 +206,12 @@ struct Counted {
 }
 
 impl<'a> Scope<'a> {
-    fn new(
-        catalogue: &'a Catalogue,
-        snapshot: &'a Snapshot,
-        target: &Target,
-        reads: &'a (dyn Fn(&WorkflowName) -> bool + Sync),
-    ) -> Self {
+    fn new(reading: &'a Reading, live: &Live, target: &Target, reads: &'a dyn Fn(&WorkflowName) -> bool) -> Self {
+        let Reading { catalogue, snapshot } = reading;
         Self {
             catalogue,
             decisions: catalogue.decisions_for(target.digest.as_str(), target.receiver.as_str()),
-            workflows: target.owner.as_ref().map(|owner| snapshot.owned_by(owner)),
+            workflows: target.owner.as_ref().map(|owner| snapshot.owned_by(&live.config, owner)),
             reads,
         }
     }
@@ -333,32 +392,6 @@ fn page_record(live: &Live, incident: &Incident, open_letters: u64, end_at: Date
         open_letters_count: open_letters,
         sentence: live.announcer.sentence(incident, open_letters, end_at),
     }
-}
-
-async fn silence_lines(
-    conn: &mut SqliteConnection,
-    live: &Live,
-    cells: &[Cell],
-) -> Result<Vec<SilenceLine>, StoreError> {
-    let ids: BTreeSet<&str> = cells
-        .iter()
-        .filter_map(|c| match &c.fate {
-            Fate::Silenced(id) => Some(id.as_str()),
-            Fate::Digest | Fate::Paged(_) => None,
-        })
-        .collect();
-    let mut lines = Vec::new();
-    for id in ids {
-        let known = live.policy.silences.iter().find(|s| s.id == id).cloned();
-        let silence = match known {
-            Some(silence) => Some(silence),
-            None => silences::find(&mut *conn, id).await?,
-        };
-        if let Some(s) = silence {
-            lines.push(SilenceLine { id: s.id, reason: s.reason, by: s.by, until: s.until });
-        }
-    }
-    Ok(lines)
 }
 
 fn routes(config: &Config, target: &Target) -> Vec<RouteName> {

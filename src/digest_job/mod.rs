@@ -18,15 +18,17 @@ use crate::deliver::Channel;
 use crate::digest::plan::Window;
 use crate::digest::{DigestCounts, DigestInput, DigestView, compose};
 use crate::live::Live;
+use crate::name::WorkflowName;
 use crate::outbox::{EntryId, MessageKind, NewEntry, queue};
 use crate::render::{Content, MailFrame};
 use crate::store::catalogue::Catalogue;
 use crate::store::ledger::{self, DigestRow};
 use crate::store::{Store, StoreError};
 use chrono::{DateTime, Utc};
-use input::read_input;
+use input::{Reading, last_letters};
 use serde_json::Value;
 use snapshot::Snapshot;
+use sqlx::SqliteConnection;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
@@ -59,7 +61,9 @@ pub struct Telling {
 struct Draft {
     target: Target,
     occasion: Occasion,
-    input: DigestInput,
+    /// None when it is skipped.
+    number: Option<i64>,
+    last_letters: Vec<WorkflowName>,
 }
 
 /// Digests that are being composed, to be written in the order of their numbers.
@@ -77,33 +81,32 @@ pub struct Composing {
 pub async fn compose_all(
     store: &Store,
     live: &Arc<Live>,
-    catalogue: &mut Catalogue,
+    catalogue: &mut Arc<Catalogue>,
     due: Vec<(Target, Occasion)>,
     now: DateTime<Utc>,
 ) -> Result<Composing, StoreError> {
     let windows = due.iter().map(|(_, occasion)| occasion.window).collect();
     // One state of the store for all that is read, whatever intake commits meanwhile.
     let mut conn = store.reader().begin().await.map_err(StoreError::from)?;
-    let snapshot = Snapshot::read(&mut conn, catalogue, &live.config, &windows).await?;
+    // Nobody composes between two looks, so this copies nothing.
+    let snapshot = Snapshot::read(&mut conn, Arc::make_mut(catalogue), live, &windows).await?;
+    let reading = Arc::new(Reading { catalogue: catalogue.clone(), snapshot });
     let (mut drafts, mut composing) = (Vec::with_capacity(due.len()), Composing::default());
     for (target, occasion) in due {
-        match read_input(&mut conn, catalogue, &snapshot, live, &target, &occasion).await {
-            Ok(input) => drafts.push(Draft { target, occasion, input }),
+        match draft(&mut conn, &reading, live, target, occasion).await {
+            Ok(draft) => drafts.push(draft),
             Err(error) => composing.failures.push(error),
         }
     }
     // A store in memory has one connection: it is given back before the writer asks for it.
     conn.rollback().await.map_err(StoreError::from)?;
-    let composed_count = drafts.iter().filter(|draft| !draft.is_skipped(live)).count();
-    let mut number = first_number(store, composed_count).await?;
+    let composed_count = drafts.iter().filter(|draft| draft.number.is_some()).count();
+    let mut numbers = first_number(store, composed_count).await?..;
     for mut draft in drafts {
-        if !draft.is_skipped(live) {
-            draft.input.number = number;
-            number += 1;
-        }
-        let live = live.clone();
+        draft.number = draft.number.and_then(|_| numbers.next());
+        let (live, reading) = (live.clone(), reading.clone());
         // Composing and drawing take long: not on a thread that intake needs.
-        composing.made.push(tokio::task::spawn_blocking(move || draft.make(&live, now)));
+        composing.made.push(tokio::task::spawn_blocking(move || draft.make(&reading, &live, now)));
     }
     Ok(composing)
 }
@@ -152,30 +155,35 @@ struct Made {
     entry: Option<NewEntry>,
 }
 
-impl Draft {
-    /// Whether nothing arrived, readable or not, no symptom began, and config asks to skip such digests. What stays open from earlier windows was told
-    /// in them.
-    fn is_skipped(&self, live: &Live) -> bool {
-        let send_empty = live.config.digests.get(&self.target.digest).is_some_and(|d| d.send_empty);
-        let input = &self.input;
-        let occasion = &self.occasion;
-        let news = urgent::is_news(live, &self.target, occasion.window, &occasion.firing, &input.pages);
-        !send_empty && !news && input.cells.is_empty() && input.unreadable.is_empty() && input.incomplete.is_none()
-    }
+/// Asks whether there is anything to tell, and for what only the store can pick. Its number is a place holder.
+async fn draft(
+    conn: &mut SqliteConnection,
+    reading: &Reading,
+    live: &Live,
+    target: Target,
+    occasion: Occasion,
+) -> Result<Draft, StoreError> {
+    let is_skipped = reading.is_skipped(live, &target, &occasion)?;
+    let last_letters = if is_skipped { Vec::new() } else { last_letters(conn, &target, &occasion).await? };
+    Ok(Draft { number: (!is_skipped).then_some(0), target, occasion, last_letters })
+}
 
-    fn make(self, live: &Live, now: DateTime<Utc>) -> Result<Made, StoreError> {
-        if self.is_skipped(live) {
+impl Draft {
+    fn make(mut self, reading: &Reading, live: &Live, now: DateTime<Utc>) -> Result<Made, StoreError> {
+        let Some(number) = self.number else {
             let row = self.row("skipped", &DigestCounts::default(), &Value::Null, now)?;
             return Ok(Made { window: self.occasion.window, row, entry: None, target: self.target });
-        }
-        let composed = compose(&self.input);
+        };
+        let last_letters = std::mem::take(&mut self.last_letters);
+        let input = DigestInput { number, ..reading.input(live, &self.target, &self.occasion, last_letters)? };
+        let composed = compose(&input);
         let view = json(&composed)?;
         let receiver = live.config.receivers.get(&self.target.receiver);
         let channel = receiver.map_or(Channel::Text, |r| r.kind.channel());
-        let content = render(live, &self.target, &composed, &view, self.input.number, channel);
+        let content = render(live, &self.target, &composed, &view, number, channel);
         let row = self.row("enqueued", composed.counts(), &view, now)?;
         let entry = NewEntry {
-            number: self.input.number,
+            number,
             kind: MessageKind::Digest,
             receiver: self.target.receiver.clone(),
             address: self.target.owner.clone(),
@@ -199,19 +207,19 @@ impl Draft {
         view: &Value,
         now: DateTime<Utc>,
     ) -> Result<DigestRow, StoreError> {
-        let (input, occasion) = (&self.input, &self.occasion);
+        let occasion = &self.occasion;
         Ok(DigestRow {
             id: 0,
-            digest: input.digest.to_string(),
-            receiver: input.receiver.clone(),
-            window_start: input.window.start_at,
-            window_end: input.window.end_at,
+            digest: self.target.digest.to_string(),
+            receiver: self.target.key(),
+            window_start: occasion.window.start_at,
+            window_end: occasion.window.end_at,
             due_at: occasion.due_at,
             composed_at: now,
             state: state.to_owned(),
             late: occasion.late.is_some(),
             incomplete: occasion.incomplete.clone(),
-            number: (!view.is_null()).then_some(input.number),
+            number: self.number,
             counts: json(counts)?.to_string(),
             view: view.to_string(),
         })

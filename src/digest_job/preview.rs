@@ -1,6 +1,6 @@
 //! A digest as it would be, without writing anything.
 
-use super::input::{Occasion, read_input};
+use super::input::{Occasion, Reading, last_letters};
 use super::render;
 use super::snapshot::Snapshot;
 use super::target::{Target, targets};
@@ -86,8 +86,9 @@ pub async fn read_one(
     let mut conn = store.reader().begin().await.map_err(StoreError::from)?;
     let mut catalogue = Catalogue::default();
     let windows = BTreeSet::from([occasion.window]);
-    let snapshot = Snapshot::read(&mut conn, &mut catalogue, &live.config, &windows).await?;
-    read_input(&mut conn, &mut catalogue, &snapshot, live, target, occasion).await
+    let snapshot = Snapshot::read(&mut conn, &mut catalogue, live, &windows).await?;
+    let last_letters = last_letters(&mut conn, target, occasion).await?;
+    Reading { catalogue: Arc::new(catalogue), snapshot }.input(live, target, occasion, last_letters)
 }
 
 async fn preview_window(

@@ -2,24 +2,29 @@
 
 use super::target::mailbox;
 use crate::config::Config;
-use crate::digest::UnreadableLine;
 use crate::digest::plan::Window;
+use crate::digest::{Fate, UnreadableLine};
 use crate::event::Fingerprint;
+use crate::live::Live;
 use crate::name::WorkflowName;
-use crate::store::StoreError;
+use crate::silence::Silence;
 use crate::store::catalogue::{Catalogue, Pair};
 use crate::store::digest_input::{self as read, LetterShift, Lists, OpenIncident};
 use crate::store::incidents::Known;
+use crate::store::{StoreError, silences};
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 /// What the store says, for some windows.
 pub struct Snapshot {
     pub(super) last_heard: BTreeMap<WorkflowName, DateTime<Utc>>,
     pub(super) windows: BTreeMap<Window, WindowSnapshot>,
-    /// Workflows by the mailbox of their owner.
-    owned: BTreeMap<String, BTreeSet<WorkflowName>>,
+    /// Silences that hid something and that config does not know.
+    pub(super) silences: BTreeMap<String, Silence>,
+    /// Workflows by the mailbox of their owner, once somebody has asked.
+    owned: OnceLock<BTreeMap<String, BTreeSet<WorkflowName>>>,
 }
 
 /// What the store says about one window.
@@ -48,11 +53,11 @@ impl Snapshot {
     pub async fn read(
         conn: &mut SqliteConnection,
         catalogue: &mut Catalogue,
-        config: &Config,
+        live: &Live,
         windows: &BTreeSet<Window>,
     ) -> Result<Self, StoreError> {
         catalogue.trim();
-        let read = Self::try_read(conn, catalogue, config, windows).await;
+        let read = Self::try_read(conn, catalogue, live, windows).await;
         if read.is_err() {
             *catalogue = Catalogue::default();
         }
@@ -62,7 +67,7 @@ impl Snapshot {
     async fn try_read(
         conn: &mut SqliteConnection,
         catalogue: &mut Catalogue,
-        config: &Config,
+        live: &Live,
         windows: &BTreeSet<Window>,
     ) -> Result<Self, StoreError> {
         let last_heard = read::last_heard(conn).await?;
@@ -76,12 +81,15 @@ impl Snapshot {
             catalogue.learn_decisions(conn, paged).await?;
             found.insert(*window, snapshot);
         }
-        Ok(Self { owned: owned(config, last_heard.keys()), last_heard, windows: found })
+        catalogue.learn_infos(conn).await?;
+        let silences = read_silences(conn, catalogue, live, &found).await?;
+        Ok(Self { last_heard, windows: found, silences, owned: OnceLock::new() })
     }
 
     /// The workflows of the owner with this mailbox, of those that were ever heard.
-    pub(super) fn owned_by(&self, owner: &str) -> BTreeSet<WorkflowName> {
-        self.owned.get(&mailbox(owner)).cloned().unwrap_or_default()
+    pub(super) fn owned_by(&self, config: &Config, owner: &str) -> BTreeSet<WorkflowName> {
+        let owned = self.owned.get_or_init(|| owned(config, self.last_heard.keys()));
+        owned.get(&mailbox(owner)).cloned().unwrap_or_default()
     }
 }
 
@@ -116,6 +124,27 @@ async fn read_window(
         unreadable: read::unreadable(conn, window).await?,
         previous: ran_before.then_some(PreviousSnapshot { window: before, lists: lists_before }),
     })
+}
+
+/// Silences that hid something in `windows` and were given by hand: config may have forgotten them.
+async fn read_silences(
+    conn: &mut SqliteConnection,
+    catalogue: &Catalogue,
+    live: &Live,
+    windows: &BTreeMap<Window, WindowSnapshot>,
+) -> Result<BTreeMap<String, Silence>, StoreError> {
+    let mut found = BTreeMap::new();
+    let decisions: BTreeSet<i64> = windows.values().flat_map(|w| &w.lists.counts).map(|c| c.pair.1).collect();
+    for decision in decisions {
+        let Fate::Silenced(id) = catalogue.fate(decision)? else { continue };
+        if found.contains_key(id) || live.policy.silences.iter().any(|silence| silence.id == *id) {
+            continue;
+        }
+        if let Some(silence) = silences::find(&mut *conn, id).await? {
+            found.insert(id.clone(), silence);
+        }
+    }
+    Ok(found)
 }
 
 fn owned<'a>(

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 macro_rules! words {
     ($(#[$doc:meta])* $type:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
@@ -131,8 +132,20 @@ pub struct EventId(pub String);
 
 /// `v1:<16 hex>`: the cause that events share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Fingerprint(pub String);
+#[serde(from = "String", into = "String")]
+pub struct Fingerprint(pub Arc<str>);
+
+impl From<String> for Fingerprint {
+    fn from(text: String) -> Self {
+        Self(text.into())
+    }
+}
+
+impl From<Fingerprint> for String {
+    fn from(fingerprint: Fingerprint) -> Self {
+        fingerprint.0.as_ref().to_owned()
+    }
+}
 
 /// What the failed step said. Texts are redacted and free of U+0000 and lone surrogates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

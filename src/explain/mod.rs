@@ -93,7 +93,7 @@ pub struct Explanation {
 pub fn explain(config: &Config, policy: &Policy, event: &Event, facts: &Facts, at: DateTime<Utc>) -> Explanation {
     let decision = policy.decide(event, at);
     let mut points = vec![event_point(event), class_point(event)];
-    points.push(point("fingerprint", None, event.fingerprint.0.clone()));
+    points.push(point("fingerprint", None, event.fingerprint.0.to_string()));
     points.push(workflow_point(config, event));
     points.extend(stored_points(facts));
     points.push(route_point(policy, &decision));

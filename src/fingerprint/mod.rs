@@ -32,7 +32,7 @@ pub fn of(event: &Event) -> Fingerprint {
     for byte in context.finish().as_ref().iter().take(8) {
         let _ = write!(text, "{byte:02x}");
     }
-    Fingerprint(text)
+    Fingerprint(text.into())
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ fn failure(message: &str) -> Event {
         class: Class::Transient,
         class_rule: String::new(),
         disposition: Disposition::Retrying,
-        fingerprint: Fingerprint(String::new()),
+        fingerprint: Fingerprint("".into()),
         error: ErrorInfo { kind: Some("Timeout".into()), message: Some(message.into()), ..ErrorInfo::default() },
         attempt: None,
         max_attempts: None,
@@ -38,15 +38,15 @@ fn failure(message: &str) -> Event {
 
 #[test]
 fn fingerprints_keep_their_values() {
-    assert_eq!(of(&failure("upstream timed out after 30 s")).0, "v1:038f0de8bc57755f");
-    assert_eq!(of(&failure("upstream timed out after 45 s")).0, "v1:038f0de8bc57755f");
+    assert_eq!(of(&failure("upstream timed out after 30 s")).0.as_ref(), "v1:038f0de8bc57755f");
+    assert_eq!(of(&failure("upstream timed out after 45 s")).0.as_ref(), "v1:038f0de8bc57755f");
     let mut bare = failure("");
     (bare.step, bare.error) = (None, ErrorInfo::default());
-    assert_eq!(of(&bare).0, "v1:9b6fd1e9ca347d17");
+    assert_eq!(of(&bare).0.as_ref(), "v1:9b6fd1e9ca347d17");
     bare.error.http_status = Some(503);
-    assert_eq!(of(&bare).0, "v1:45d75665f94c2dbb");
+    assert_eq!(of(&bare).0.as_ref(), "v1:45d75665f94c2dbb");
     bare.error.code = Some("ETIMEDOUT".into());
-    assert_eq!(of(&bare).0, "v1:06e849246f9118ac");
+    assert_eq!(of(&bare).0.as_ref(), "v1:06e849246f9118ac");
 }
 
 #[test]

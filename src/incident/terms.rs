@@ -63,7 +63,7 @@ pub fn key_of(routes: &[&Route], subject: Subject<'_>) -> Option<String> {
     let first = routes.iter().find(|r| !r.page.is_empty())?;
     let values = first.group_by.iter().map(|key| match key {
         GroupKey::Match(key) => (key.to_string(), value_of(key, subject)),
-        GroupKey::Fingerprint => ("fingerprint".to_owned(), subject.event.map(|e| e.fingerprint.0.as_str())),
+        GroupKey::Fingerprint => ("fingerprint".to_owned(), subject.event.map(|e| &*e.fingerprint.0)),
     });
     let mut parts: Vec<(String, Option<&str>)> = values.collect();
     if parts.iter().all(|(_, value)| value.is_none()) {

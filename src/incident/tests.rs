@@ -23,7 +23,7 @@ fn failure(workflow: &str, seconds: i64) -> Event {
         class: Class::Persistent,
         class_rule: "explicit".to_owned(),
         disposition: Disposition::DeadLettered,
-        fingerprint: Fingerprint("v1:0000000000000000".to_owned()),
+        fingerprint: Fingerprint("v1:0000000000000000".into()),
         error: ErrorInfo::default(),
         attempt: None,
         max_attempts: None,

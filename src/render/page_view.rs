@@ -224,7 +224,7 @@ impl PageView {
             links,
             acknowledge_url: facts.acknowledge_url.as_deref().and_then(web_address),
             incident_url: facts.incident_url.as_deref().and_then(web_address),
-            fingerprint: sample.map(|s| s.fingerprint.0.clone()),
+            fingerprint: sample.map(|s| s.fingerprint.0.to_string()),
             symptoms: facts.symptoms.iter().take(SYMPTOMS_MAX).map(|s| TextView { text: words::cut(s, 300) }).collect(),
             symptoms_more: more(facts.symptoms.len(), SYMPTOMS_MAX),
             workflows: several(facts).iter().take(WORKFLOWS_MAX).map(workflow_view).collect(),

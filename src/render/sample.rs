@@ -140,7 +140,7 @@ fn failure() -> FailureSample {
         },
         attempt: Some(3),
         disposition: Disposition::DeadLettered,
-        fingerprint: Fingerprint("v1:9c41d2e07b6a5f38".to_owned()),
+        fingerprint: Fingerprint("v1:9c41d2e07b6a5f38".into()),
         links: BTreeMap::from([("n8n run".to_owned(), "https://matins.example.com/l/212/1".to_owned())]),
     }
 }
@@ -203,7 +203,7 @@ pub(super) fn with_words(mut facts: PageFacts, text: &str) -> PageFacts {
     if let Some(failure) = &mut facts.sample {
         (failure.step, failure.item, failure.downstream) = (some(), some(), some());
         (failure.error.kind, failure.error.message, failure.error.code) = (some(), some(), some());
-        failure.fingerprint = Fingerprint(text.to_owned());
+        failure.fingerprint = Fingerprint(text.into());
         failure.links = BTreeMap::from([
             (text.to_owned(), format!("https://x.example/?q={text}")),
             ("odd".to_owned(), text.to_owned()),

@@ -60,7 +60,7 @@ pub struct Oldest {
 pub type Pair = (i64, i64);
 
 /// The rows already known.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Catalogue {
     causes: HashMap<i64, Arc<Cause>>,
     fates: HashMap<i64, Fate>,
@@ -69,6 +69,8 @@ pub struct Catalogue {
     /// Numbers of workflows and fingerprints.
     groups: HashMap<(WorkflowName, Fingerprint), usize>,
     infos: HashMap<Fingerprint, FingerprintInfo>,
+    /// Failures of which nothing is known yet.
+    unknown: BTreeSet<Fingerprint>,
     /// Incidents as they were last read.
     pub incidents: Known,
     letters: BTreeMap<Pair, OpenLetters>,
@@ -142,6 +144,9 @@ impl Catalogue {
         for row in &rows {
             let mut cause = read_cause(row)?;
             let next = self.groups.len();
+            if cause.event_type == EventType::Failure && !self.infos.contains_key(&cause.fingerprint) {
+                self.unknown.insert(cause.fingerprint.clone());
+            }
             cause.group = *self.groups.entry((cause.workflow.clone(), cause.fingerprint.clone())).or_insert(next);
             self.causes.insert(row.get(0), Arc::new(cause));
         }
@@ -210,29 +215,30 @@ impl Catalogue {
         self.learn(conn, changed.into_iter()).await
     }
 
-    /// What is known of these failures, but for what happened in a window.
-    pub async fn infos(
-        &mut self,
-        conn: &mut SqliteConnection,
-        wanted: &BTreeSet<&Fingerprint>,
-    ) -> Result<BTreeMap<Fingerprint, FingerprintInfo>, StoreError> {
-        let unknown: Vec<_> = wanted.iter().filter(|f| !self.infos.contains_key(f)).collect();
-        if !unknown.is_empty() {
-            // With one min() SQLite takes the other columns from the row that has the minimum.
-            let rows = sqlx::query(
-                "SELECT k.fingerprint, w.name, k.step, k.class, k.error_type, k.sample, k.downstream, min(k.first_seen_at) \
-                 FROM causes k JOIN workflows w ON w.id = k.workflow_id \
-                 WHERE k.fingerprint IN (SELECT value FROM json_each(?1)) AND k.event_type = 'failure' GROUP BY k.fingerprint",
-            )
-            .bind(json(&unknown)?)
-            .fetch_all(conn)
-            .await?;
-            for row in &rows {
-                self.infos.insert(Fingerprint(row.get(0)), read_info(row)?);
-            }
+    /// Reads what is to be known of failures that were learnt.
+    pub async fn learn_infos(&mut self, conn: &mut SqliteConnection) -> Result<(), StoreError> {
+        if self.unknown.is_empty() {
+            return Ok(());
         }
-        let known = wanted.iter().filter_map(|f| Some(((*f).clone(), self.infos.get(f)?.clone())));
-        Ok(known.collect())
+        // With one min() SQLite takes the other columns from the row that has the minimum.
+        let rows = sqlx::query(
+            "SELECT k.fingerprint, w.name, k.step, k.class, k.error_type, k.sample, k.downstream, min(k.first_seen_at) \
+             FROM causes k JOIN workflows w ON w.id = k.workflow_id \
+             WHERE k.fingerprint IN (SELECT value FROM json_each(?1)) AND k.event_type = 'failure' GROUP BY k.fingerprint",
+        )
+        .bind(json(&self.unknown)?)
+        .fetch_all(conn)
+        .await?;
+        for row in &rows {
+            self.infos.insert(Fingerprint(row.get::<String, _>(0).into()), read_info(row)?);
+        }
+        self.unknown.clear();
+        Ok(())
+    }
+
+    /// What is known of these failures, but for what happened in a window.
+    pub fn infos(&self, wanted: &BTreeSet<&Fingerprint>) -> BTreeMap<Fingerprint, FingerprintInfo> {
+        wanted.iter().filter_map(|f| Some(((*f).clone(), self.infos.get(f)?.clone()))).collect()
     }
 }
 
@@ -255,7 +261,7 @@ fn read_cause(row: &SqliteRow) -> Result<Cause, StoreError> {
         event_type: parsed("causes.event_type", &event_type, EventType::parse(&event_type))?,
         class: parsed("causes.class", &class, Class::parse(&class))?,
         disposition: parsed("causes.disposition", &disposition, Disposition::parse(&disposition))?,
-        fingerprint: Fingerprint(row.get(5)),
+        fingerprint: Fingerprint(row.get::<String, _>(5).into()),
         strategy: row.get(6),
         downstream: row.get(7),
         group: 0,

@@ -226,7 +226,7 @@ pub async fn regressed(
     .bind(to_ms(window.end_at))
     .fetch_all(conn)
     .await?;
-    Ok(rows.into_iter().map(|(fingerprint, at)| (Fingerprint(fingerprint), from_ms(at))).collect())
+    Ok(rows.into_iter().map(|(fingerprint, at)| (Fingerprint(fingerprint.into()), from_ms(at))).collect())
 }
 
 /// Unreadable messages of a window, by subject.

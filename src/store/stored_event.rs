@@ -65,7 +65,7 @@ pub async fn find(pool: &SqlitePool, id: &str) -> Result<Option<StoredEvent>, St
         class: Class::parse(&class).ok_or_else(|| corrupt("causes.class", &class))?,
         class_rule: row.get(3),
         disposition: Disposition::parse(&disposition).ok_or_else(|| corrupt("causes.disposition", &disposition))?,
-        fingerprint: Fingerprint(row.get(5)),
+        fingerprint: Fingerprint(row.get::<String, _>(5).into()),
         body: row.get(6),
         config_version: row.get(7),
         routes: row.get(8),

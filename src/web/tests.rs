@@ -158,7 +158,7 @@ fn failure() -> Event {
         class: Class::Persistent,
         class_rule: "builtin:402".to_owned(),
         disposition: Disposition::DeadLettered,
-        fingerprint: Fingerprint("v1:0123456789abcdef".to_owned()),
+        fingerprint: Fingerprint("v1:0123456789abcdef".into()),
         error: ErrorInfo { message: Some("declined <script>".to_owned()), ..ErrorInfo::default() },
         attempt: None,
         max_attempts: None,

@@ -10,6 +10,7 @@ pub use kept::{kept, standings};
 
 use crate::live::Live;
 use crate::name::WorkflowName;
+use crate::route::Suppression;
 use crate::store::symptoms::{self, MemoryRow};
 use crate::store::{Store, StoreError, WriteTx};
 use crate::symptom::{
@@ -214,7 +215,10 @@ impl SymptomDesk {
         at: DateTime<Utc>,
         now: DateTime<Utc>,
     ) -> Result<Looked, StoreError> {
+        // What config says of a symptom is asked at the first look, and when it changes.
+        let mut has_new_rules = self.looked_at.is_none();
         if self.version != live.config.version {
+            has_new_rules = true;
             self.version.clone_from(&live.config.version);
             if let Some(watch) = &mut self.watch {
                 watch.set_rules(rules(live));
@@ -233,7 +237,7 @@ impl SymptomDesk {
             }
             self.looked_at = Some(at);
         }
-        changes.extend(self.untold(live, at, &changes));
+        changes.extend(self.untold(live, at, &changes, has_new_rules));
         let looked = Looked { has_looked: true, ..self.settle(store, live, changes, now).await? };
         if self.unsaved >= UNSAVED_MAX || (self.unsaved > 0 && now - self.saved_at >= SAVE_EVERY) {
             self.save_memory(store, now).await?;
@@ -241,17 +245,19 @@ impl SymptomDesk {
         Ok(looked)
     }
 
-    /// Symptoms that fire and pages nobody so far, though now somebody is to be paged: a silence ended, or config changed.
+    /// Symptoms that fire and page nobody so far, though now somebody is to be paged: a silence ended, or config changed.
     fn untold(
         &self,
         live: &Live,
         at: DateTime<Utc>,
         changes: &[(DateTime<Utc>, Change)],
+        has_new_rules: bool,
     ) -> Vec<(DateTime<Utc>, Change)> {
         let Some(watch) = &self.watch else { return Vec::new() };
         let is_changed = |state: &SymptomState| changes.iter().any(|(_, change)| change.state().key == state.key);
         let is_urgent = |state: &&SymptomState| state.is_firing() && state.severity == Severity::Page;
-        let unpaged = self.known.iter().filter(|(_, known)| known.told.why_not().is_some());
+        let may_page = |why: &str| has_new_rules || why == Suppression::Silenced.as_str();
+        let unpaged = self.known.iter().filter(|(_, known)| known.told.why_not().is_some_and(may_page));
         let urgent = unpaged.filter_map(|(key, _)| watch.state(key).filter(is_urgent));
         let untold = urgent.filter(|state| !is_changed(state) && pages(live, state, at));
         untold.map(|state| (at, Change::Moved(state.clone()))).collect()

@@ -54,7 +54,7 @@ pub(super) fn ago(hours: f64) -> DateTime<Utc> {
 }
 
 pub(super) fn fp(cause: &str) -> Fingerprint {
-    Fingerprint(format!("v1:{cause}"))
+    Fingerprint(format!("v1:{cause}").into())
 }
 
 fn hours(n: u64) -> Duration {

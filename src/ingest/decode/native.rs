@@ -115,7 +115,7 @@ pub fn read(object: Map<String, Value>, received_at: DateTime<Utc>) -> Result<Re
         class: Class::Unclassified,
         class_rule: String::new(),
         disposition: Disposition::Skipped,
-        fingerprint: Fingerprint(String::new()),
+        fingerprint: Fingerprint("".into()),
         error: error_info(fields.error, fields.message),
         attempt: fields.attempt,
         max_attempts: fields.max_attempts,

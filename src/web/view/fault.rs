@@ -159,7 +159,7 @@ impl From<Incident> for IncidentView {
             number: incident.told.page_number,
             step: sample.as_ref().and_then(|s| s.step.clone()),
             downstream: sample.as_ref().and_then(|s| s.downstream.clone()),
-            fingerprint: sample.as_ref().map(|s| s.fingerprint.0.clone()),
+            fingerprint: sample.as_ref().map(|s| s.fingerprint.0.to_string()),
             error_message: sample.and_then(|s| s.error.message),
         }
     }
