@@ -2,12 +2,13 @@
 
 use super::symptoms::SymptomDesk;
 use super::tick::{NEXT_TICK, Ticked};
-use crate::incident::{Incident, IncidentId, Reading, Transition, advance, next_change_at};
+use crate::incident::{Incident, IncidentId, IncidentState, Reading, Transition, advance, next_change_at};
 use crate::live::Live;
 use crate::outbox::{NewEntry, queue};
 use crate::store::{Store, StoreError, WriteTx, incidents, letters};
 use crate::symptom::ToldSymptom;
 use chrono::{DateTime, Utc};
+use std::sync::Arc;
 use tracing::info;
 
 /// Moves every incident that is due. One that can't be moved holds up no other.
@@ -28,13 +29,14 @@ pub(super) async fn advance_all(
         let over = ended(&incident, symptoms);
         if over.is_empty() && advance(&incident, reading, now) == Transition::Rest {
             ticked.look_at(next_change_at(&incident, reading));
+            ticked.open.push(incident);
             continue;
         }
         match advance_one(store, live, incident.id, &over, &symptoms.firing(), now).await {
-            Ok(Moved { has_moved, next_at }) => {
+            Ok(Moved { has_moved, next_at, incident }) => {
                 ticked.has_messages |= has_moved;
-                ticked.has_moved |= has_moved;
                 ticked.look_at(next_at);
+                ticked.open.extend(incident.filter(|i| i.state != IncidentState::Resolved).map(Arc::new));
             }
             Err(error) => {
                 ticked.look_at(Some(now + NEXT_TICK));
@@ -56,6 +58,8 @@ struct Moved {
     has_moved: bool,
     /// When it is due again, if ever.
     next_at: Option<DateTime<Utc>>,
+    /// As it is now; none when it is gone.
+    incident: Option<Incident>,
 }
 
 /// It may have changed between the two looks: what is decided here is decided inside the transaction.
@@ -69,7 +73,7 @@ async fn advance_one(
 ) -> Result<Moved, StoreError> {
     let mut tx = store.begin().await?;
     let Some(mut incident) = incidents::find(&mut tx, id).await? else {
-        return Ok(Moved { has_moved: false, next_at: None });
+        return Ok(Moved { has_moved: false, next_at: None, incident: None });
     };
     if !over.is_empty() {
         over.iter().for_each(|key| _ = incident.end_symptom(key, now));
@@ -91,7 +95,7 @@ async fn advance_one(
         Transition::Rest => next_change_at(&incident, reading),
         Transition::Remind(_) | Transition::Escalate(_) | Transition::Resolve => Some(now + NEXT_TICK),
     };
-    Ok(Moved { has_moved, next_at })
+    Ok(Moved { has_moved, next_at, incident: Some(incident) })
 }
 
 /// Writes a transition and its messages. False when there was nothing to do.

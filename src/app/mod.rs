@@ -17,7 +17,7 @@ pub use compile::{CompileError, compile, read_templates};
 
 use crate::clock;
 use crate::deliver::{Deliverer, DeliverySettings, LEASE, Observe};
-use crate::ingest::commit::{Intake, Signals};
+use crate::ingest::commit::{Intake, Keeping};
 use crate::ingest::consumer::{Consumer, Readiness};
 use crate::ingest::jetstream;
 use crate::live::{Keys, Shared};
@@ -171,7 +171,7 @@ impl Service {
             }),
             readiness,
         };
-        tasks.spawn(consumer.run(Intake::new(store.clone(), Signals::Kept), stop.clone()));
+        tasks.spawn(consumer.run(Intake::new(store.clone(), Keeping::All), stop.clone()));
         tasks.spawn(deliver(deliverer, stop.clone()));
         tasks.spawn(tick_all(shared.clone(), faults, oddities, gone, stop.clone()));
         tasks.spawn(reload::run(path, files, shared.clone(), delivery, reloads, stop.clone()));

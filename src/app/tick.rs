@@ -9,6 +9,7 @@ use crate::config::DigestSettings;
 use crate::digest::Late;
 use crate::digest::plan::{DigestRule, PlanDecision, plan};
 use crate::digest_job::{self, Composing, Occasion, Succession, Target, Telling, WindowOutcome};
+use crate::incident::Incident;
 use crate::live::Live;
 use crate::outbox::queue;
 use crate::store::catalogue::Catalogue;
@@ -28,7 +29,7 @@ const FORGET_EVERY: TimeDelta = TimeDelta::hours(1);
 pub(super) const NEXT_TICK: TimeDelta = TimeDelta::seconds(1);
 
 /// What is remembered from tick to tick. All of it can be found again after a restart.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Ticker {
     /// Windows that are due and wait for intake. Kept, so that a slot or a closing time that passes meanwhile changes nothing.
     waiting: BTreeMap<Target, Occasion>,
@@ -41,8 +42,9 @@ pub struct Ticker {
     handovers: Handovers,
     /// What windows refer to.
     catalogue: Arc<Catalogue>,
-    /// When what is old is forgotten again.
+    /// When what is old is forgotten again, and how often that is.
     forget_at: DateTime<Utc>,
+    forget_every: TimeDelta,
     /// Digests that are on their way.
     composing: Composing,
 }
@@ -58,8 +60,8 @@ pub struct Ticked {
     pub has_looked: bool,
     /// Symptoms that changed, and what became of each.
     pub symptoms: Vec<Settled>,
-    /// Whether an incident was told again, or ended.
-    pub has_moved: bool,
+    /// Incidents that are open now.
+    pub open: Vec<Arc<Incident>>,
     /// When something is due next if nothing arrives before; never later than it really is.
     pub next_at: Option<DateTime<Utc>>,
     /// Parts that failed; they are tried again at the next tick.
@@ -90,10 +92,26 @@ enum Due {
     Tell(Occasion),
 }
 
+impl Default for Ticker {
+    fn default() -> Self {
+        Self {
+            waiting: BTreeMap::new(),
+            symptoms: SymptomDesk::default(),
+            rest: None,
+            named: None,
+            handovers: Handovers::default(),
+            catalogue: Arc::default(),
+            forget_at: DateTime::default(),
+            forget_every: FORGET_EVERY,
+            composing: Composing::default(),
+        }
+    }
+}
+
 impl Ticker {
-    /// One whose symptoms are fed by a player of recorded events.
+    /// One whose symptoms are fed by a player of recorded events. In its time hours pass in an instant, and little is kept.
     pub fn played(live: &Live, now: DateTime<Utc>) -> Self {
-        Self { symptoms: SymptomDesk::played(live, now), ..Self::default() }
+        Self { symptoms: SymptomDesk::played(live, now), forget_every: TimeDelta::days(1), ..Self::default() }
     }
 
     /// The symptoms, for a player.
@@ -205,7 +223,7 @@ impl Ticker {
         let has_more =
             retention::forget(&mut tx, &keep).await? | queue::forget_settled(&mut tx, keep.digests_since).await?;
         tx.commit().await?;
-        self.forget_at = if has_more { now } else { now + FORGET_EVERY };
+        self.forget_at = if has_more { now } else { now + self.forget_every };
         Ok(())
     }
 

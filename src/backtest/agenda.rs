@@ -8,6 +8,7 @@ use crate::route::{Decision, Paging};
 use crate::silence::Silence;
 use chrono::{DateTime, DurationRound, TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The service looks once a second.
 const LOOK_EVERY: TimeDelta = TimeDelta::seconds(1);
@@ -42,15 +43,14 @@ impl Agenda {
         self.changes.range((Excluded(now), Unbounded)).next().copied()
     }
 
-    /// Takes the incidents that are open now, and the keys that lead to them.
-    pub fn note_incidents<'a>(
-        &mut self,
-        open: impl Iterator<Item = &'a Incident> + Clone,
-        keys: Vec<(String, IncidentId)>,
-    ) {
-        self.keys = keys.into_iter().collect();
-        self.until_grown = open.clone().map(|i| (i.id, failures_until_grown(i))).collect();
-        self.hit = open.flat_map(|i| &i.hits).map(|h| h.workflow.clone()).collect();
+    /// Takes the incidents that are open now, and the keys that lead to them when there may be new ones.
+    pub fn note_incidents(&mut self, open: &[Arc<Incident>], keys: Option<Vec<(String, IncidentId)>>) {
+        if let Some(keys) = keys {
+            self.keys = keys.into_iter().collect();
+        }
+        self.until_grown = open.iter().map(|i| (i.id, failures_until_grown(i))).collect();
+        self.keys.retain(|_, id| self.until_grown.contains_key(id));
+        self.hit = open.iter().flat_map(|i| &i.hits).map(|h| h.workflow.clone()).collect();
     }
 
     /// When to look because of this event; none when the next tick is early enough.

@@ -136,7 +136,7 @@ mod tests {
     use crate::app::symptoms::standings;
     use crate::backtest::KEYS;
     use crate::incident::Incident;
-    use crate::ingest::commit::{Intake, Item, Progress, Redelivered, Signals};
+    use crate::ingest::commit::{Intake, Item, Keeping, Progress, Redelivered};
     use crate::ingest::page::Pager;
     use crate::ingest::{DecodeOutcome, Inbound, Reader};
     use crate::outbox::NewEntry;
@@ -212,7 +212,7 @@ mod tests {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let stored = runtime.block_on(async {
                 let store = Store::open("sqlite::memory:").await.unwrap();
-                let mut intake = Intake::new(store.clone(), Signals::Taken);
+                let mut intake = Intake::new(store.clone(), Keeping::All);
                 let policy = Policy {
                     config_version: "v".to_owned(),
                     workflows: Workflows::default(),

@@ -66,7 +66,7 @@ struct World {
 impl World {
     async fn new(names: Names) -> Self {
         let store = Store::open("sqlite::memory:").await.unwrap();
-        let intake = Intake::new(store.clone(), Signals::Kept);
+        let intake = Intake::new(store.clone(), Keeping::All);
         let now = START.parse().unwrap();
         let mut world = Self { store, intake, ticker: Ticker::default(), live: names.live(), now, sequence: 0 };
         world.tick().await;

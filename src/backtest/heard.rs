@@ -26,13 +26,13 @@ impl Heard {
         Self { ids: HashSet::new(), book: LetterBook::new(desk.arrivals_wanted()), arrived_at: None }
     }
 
-    /// Takes what an event says, unless it was read before.
-    pub fn take(&mut self, desk: &mut SymptomDesk, event: &Event) {
+    /// Takes what an event says, unless it was read before: then false.
+    pub fn take(&mut self, desk: &mut SymptomDesk, event: &Event) -> bool {
         self.arrived_at = self.arrived_at.max(Some(event.received_at));
         // Half of the key tells ten million events apart well enough, in half of the memory.
         let [a, b, c, d, e, f, g, h, ..] = key_of(&event.id.0);
         if !self.ids.insert(u64::from_le_bytes([a, b, c, d, e, f, g, h])) {
-            return;
+            return false;
         }
         if let Some(signal) = Signal::of(event) {
             desk.take(&signal);
@@ -40,6 +40,7 @@ impl Heard {
         if let Some(standing) = self.book.take(event) {
             desk.set_standing(&event.workflow, standing);
         }
+        true
     }
 
     /// Takes that a letter which the store has is resolved.

@@ -19,8 +19,9 @@ pub mod report;
 
 use crate::app::tick::{Passed, Reached, Ticked, Ticker, Watermark};
 use crate::event::{Event, EventType};
+use crate::incident::IncidentId;
 use crate::ingest::Reader;
-use crate::ingest::commit::{Intake, Item, Progress, Signals};
+use crate::ingest::commit::{Intake, Item, Keeping, Progress};
 use crate::live::{Keys, Live};
 use crate::route::{Decision, Paging, Suppression};
 use crate::store::intake::QuarantineRow;
@@ -135,7 +136,7 @@ async fn play_by(
     let mut ticker = Ticker::played(live, span.from);
     let mut play = Play {
         live,
-        intake: Intake::new(store.clone(), Signals::Taken),
+        intake: Intake::new(store.clone(), Keeping::Consequences),
         agenda,
         gather: Gather::new(store.clone()),
         store,
@@ -144,7 +145,6 @@ async fn play_by(
         ticker,
         read_count: 0,
         has_paged: false,
-        known: incidents::Known::default(),
     };
     let reader: Arc<Reader> = live.reader.clone();
     play.run(input.flow(reader, span), span).await
@@ -162,7 +162,6 @@ struct Play<'a> {
     read_count: usize,
     /// Whether events opened or joined incidents since they were last looked at.
     has_paged: bool,
-    known: incidents::Known,
 }
 
 /// Why a batch ends.
@@ -224,10 +223,14 @@ impl Play<'_> {
             };
             let decision = match &read.item {
                 Item::Event(decoded, _) => {
+                    if !self.hear(&decoded.event).await? {
+                        // It was read before.
+                        self.read_count += 1;
+                        continue;
+                    }
                     let decision = self.live.policy.decide(&decoded.event, read.arrival_at);
                     let look_at = self.agenda.look_at(&decoded.event, &decision);
                     cut.at = look_at.map_or(cut.at, |at| at.min(cut.at));
-                    self.hear(&decoded.event).await?;
                     self.has_paged |= matches!(decision.paging, Paging::Page { .. });
                     Some(decision)
                 }
@@ -238,16 +241,18 @@ impl Play<'_> {
         Ok(batch)
     }
 
-    /// Takes what an event says of symptoms. A letter that it names by its number is looked up: what is committed has one.
-    async fn hear(&mut self, event: &Event) -> Result<(), BacktestError> {
-        let desk = self.ticker.symptoms();
-        self.heard.take(desk, event);
+    /// Takes what an event says of symptoms, unless it was read before: then false. A letter that it names by its number is looked up: what
+    /// is committed has one.
+    async fn hear(&mut self, event: &Event) -> Result<bool, BacktestError> {
+        if !self.heard.take(self.ticker.symptoms(), event) {
+            return Ok(false);
+        }
         if let Some(id) = named_row(event)
             && let Some((key, workflow)) = letters::open_key(self.store.reader(), id).await?
         {
             self.heard.resolve(self.ticker.symptoms(), &workflow, &key, event.received_at);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Commits a batch as if its newest message had just arrived, and says what came of it.
@@ -267,16 +272,12 @@ impl Play<'_> {
         let (policy, pager) = (&self.live.policy, &*self.live.announcer);
         let committed = self.intake.commit(&items, &progress, policy, pager, now).await?;
         let mut lines = Vec::new();
-        let mut fresh = committed.events.iter().peekable();
         for ((number, decision), item) in notes.iter().zip(&items) {
             match (item, decision) {
                 (Item::Unreadable(row), _) => lines.push(unreadable_line(*number, row)),
                 (Item::Event(decoded, _), Some(decision)) => {
-                    // What is left out here was seen before.
-                    if fresh.next_if(|event| event.id == decoded.event.id).is_some() {
-                        self.sink.event(*number, self.verdict(decision));
-                        lines.extend(suppress_line(&decoded.event, decision, self.is_told(decision)));
-                    }
+                    self.sink.event(*number, self.verdict(decision));
+                    lines.extend(suppress_line(&decoded.event, decision, self.is_told(decision)));
                 }
                 (Item::Event(..), None) => {}
             }
@@ -299,20 +300,17 @@ impl Play<'_> {
         if ticked.has_messages {
             lines.extend(self.gather.messages(self.live, now).await?);
         }
-        if ticked.has_moved || self.has_paged || !ticked.symptoms.is_empty() {
-            self.note_incidents().await?;
-        }
+        // Only a page makes a new key; one whose incident has ended leads nowhere.
+        let keys = if self.has_paged { Some(self.open_keys().await?) } else { None };
+        self.has_paged = false;
+        self.agenda.note_incidents(&ticked.open, keys);
         self.say(lines)?;
         Ok(ticked.next_at)
     }
 
-    async fn note_incidents(&mut self) -> Result<(), BacktestError> {
+    async fn open_keys(&self) -> Result<Vec<(String, IncidentId)>, BacktestError> {
         let mut reader = self.store.reader().acquire().await.map_err(StoreError::from)?;
-        let open = incidents::all_open(&mut *reader, &mut self.known).await?;
-        let keys = incidents::open_keys(&mut reader).await?;
-        self.agenda.note_incidents(open.iter().map(|(incident, _)| &**incident), keys);
-        self.has_paged = false;
-        Ok(())
+        Ok(incidents::open_keys(&mut reader).await?)
     }
 
     fn say(&mut self, mut lines: Vec<Line>) -> Result<(), BacktestError> {

@@ -194,7 +194,7 @@ fn a_config_that_no_longer_protects_a_workflow_loses_its_page() {
 /// A store that a service took these lines into; the second has its workflow from its subject.
 async fn recorded(live: &Live, lines: &[String], path: &std::path::Path) -> Store {
     let store = Store::open(&format!("sqlite://{}", path.display())).await.unwrap();
-    let mut intake = Intake::new(store.clone(), Signals::Kept);
+    let mut intake = Intake::new(store.clone(), Keeping::All);
     for (sequence, line) in (1..).zip(lines) {
         let event: Value = serde_json::from_str(line).unwrap();
         let received_at = at(event["occurred_at"].as_str().unwrap());

@@ -112,7 +112,7 @@ impl Plan {
 /// Runs the service: what arrived while it was away is read when it is back.
 async fn run(plan: &Plan, live: &Arc<Live>) -> Store {
     let store = Store::open("sqlite::memory:").await.unwrap();
-    let (mut intake, mut ticker, mut read) = (Intake::new(store.clone(), Signals::Kept), Ticker::default(), 0);
+    let (mut intake, mut ticker, mut read) = (Intake::new(store.clone(), Keeping::All), Ticker::default(), 0);
     for second in (0..HOURS * 3_600).step_by(plan.tick_every as usize) {
         if !plan.is_up(second) {
             // What a ticker remembers is lost with its process.

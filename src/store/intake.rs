@@ -147,7 +147,7 @@ static ADD_COUNTERS: Bulk = Bulk::new(
 );
 
 /// Inserts what is new and gives its row numbers. An id seen before, or twice in `rows`, is left out.
-pub async fn insert_events(tx: &mut SqliteConnection, rows: &[EventRow]) -> Result<HashSet<i64>, StoreError> {
+pub async fn insert_events(tx: &mut SqliteConnection, rows: &[&EventRow]) -> Result<HashSet<i64>, StoreError> {
     let inserted = INSERT_EVENTS
         .execute(&mut *tx, rows, |query, row| {
             query

@@ -75,20 +75,20 @@ pub struct Duplicate {
     pub differs: bool,
 }
 
-/// What becomes of the signals that symptoms are told from.
+/// What is written beside what follows from events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signals {
-    /// They are written beside the batch.
-    Kept,
-    /// Whoever plays recorded events has taken them already.
-    Taken,
+pub enum Keeping {
+    /// The events themselves, how far their streams were read, and the signals that symptoms are told from.
+    All,
+    /// Nothing: whoever plays recorded events has them, hands over each but once, and has taken the signals already.
+    Consequences,
 }
 
 /// Keeps what one process knows between batches.
 #[derive(Debug)]
 pub struct Intake {
     store: Store,
-    signals: Signals,
+    keeping: Keeping,
     interned: Interned,
     /// None until it is read from the store, and after a failure.
     next_seq: Option<i64>,
@@ -104,8 +104,8 @@ struct Draft {
 
 impl Intake {
     /// Nothing is read before the first batch.
-    pub fn new(store: Store, signals: Signals) -> Self {
-        Self { store, signals, interned: Interned::default(), next_seq: None }
+    pub fn new(store: Store, keeping: Keeping) -> Self {
+        Self { store, keeping, interned: Interned::default(), next_seq: None }
     }
 
     /// Where it commits to.
@@ -144,26 +144,20 @@ impl Intake {
         let mut tx = self.store.begin().await?;
         let mut committed = Committed::default();
         let drafts = self.draft(&mut tx, batch, policy, now).await?;
-        let rows: Vec<EventRow> = drafts.iter().map(|d| d.row.clone()).collect();
-        let new = intake::insert_events(&mut tx, &rows).await?;
-        let (fresh, again) = drafts.into_iter().partition::<Vec<_>, _>(|d| new.contains(&d.row.seq));
-        committed.duplicates = duplicates(&mut tx, again).await?;
+        let fresh = match self.keeping {
+            Keeping::All => keep_events(&mut tx, drafts, &mut committed).await?,
+            Keeping::Consequences => drafts,
+        };
         let progressed = self.follow(&mut tx, &fresh, policy, pager, now, &mut committed).await?;
-        self.keep_signals(&mut tx, &fresh, progressed, now).await?;
         quarantine(&mut tx, batch, &mut committed).await?;
         self.interned.flush_heard(&mut tx).await?;
-        let stream = StreamRow {
-            name: &progress.stream,
-            made_at: progress.stream_made_at,
-            sequence: progress.sequence,
-            arrival_at: progress.arrival_at,
-        };
-        let totals = NewTotals {
-            events: fresh.len() as i64,
-            duplicates: committed.duplicates.len() as i64,
-            quarantined: committed.quarantined.len() as i64,
-        };
-        intake::note_progress(&mut tx, stream, totals).await?;
+        match self.keeping {
+            Keeping::All => {
+                keep_signals(&mut tx, &fresh, progressed, now).await?;
+                keep_progress(&mut tx, progress, fresh.len(), &committed).await?;
+            }
+            Keeping::Consequences => {}
+        }
         tx.commit().await?;
         committed.events = fresh.into_iter().map(|d| d.event).collect();
         Ok(committed)
@@ -228,7 +222,10 @@ impl Intake {
             let mut incident_id = None;
             if let Paging::Page { key, terms } = &draft.decision.paging {
                 let id = incidents.add(tx, key, terms, event, draft.decision.domain).await?;
-                incidents.add_event(row.seq, id);
+                match self.keeping {
+                    Keeping::All => incidents.add_event(row.seq, id),
+                    Keeping::Consequences => {}
+                }
                 decision_id = self.interned.decision(tx, policy, &draft.decision, Fate::Paged(id.0)).await?;
                 incident_id = Some(id);
             }
@@ -254,23 +251,6 @@ impl Intake {
             .collect();
         intake::add_counters(tx, &rows).await?;
         Ok(progressed)
-    }
-
-    /// What symptoms are told from, so that no kill can part it from the events.
-    async fn keep_signals(
-        &self,
-        tx: &mut WriteTx,
-        fresh: &[Draft],
-        progressed: BTreeSet<WorkflowName>,
-        now: DateTime<Utc>,
-    ) -> Result<(), StoreError> {
-        match self.signals {
-            Signals::Kept => {}
-            Signals::Taken => return Ok(()),
-        }
-        let heard = fresh.iter().filter_map(|draft| Signal::of(&draft.event));
-        let resolved = progressed.into_iter().map(|workflow| Signal { workflow, at: now, what: What::Resolved });
-        symptoms::add_signals(tx, &fold(heard.chain(resolved).collect())).await
     }
 
     /// What one event adds to its counter.
@@ -302,6 +282,52 @@ impl Intake {
         }
         Ok(sums)
     }
+}
+
+/// Stores the events, and gives those that are new.
+async fn keep_events(
+    tx: &mut SqliteConnection,
+    drafts: Vec<Draft>,
+    committed: &mut Committed,
+) -> Result<Vec<Draft>, StoreError> {
+    let rows: Vec<&EventRow> = drafts.iter().map(|d| &d.row).collect();
+    let new = intake::insert_events(tx, &rows).await?;
+    let (fresh, again) = drafts.into_iter().partition::<Vec<_>, _>(|d| new.contains(&d.row.seq));
+    committed.duplicates = duplicates(tx, again).await?;
+    Ok(fresh)
+}
+
+/// Keeps what symptoms are told from, so that no kill can part it from the events.
+async fn keep_signals(
+    tx: &mut WriteTx,
+    fresh: &[Draft],
+    progressed: BTreeSet<WorkflowName>,
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    let heard = fresh.iter().filter_map(|draft| Signal::of(&draft.event));
+    let resolved = progressed.into_iter().map(|workflow| Signal { workflow, at: now, what: What::Resolved });
+    symptoms::add_signals(tx, &fold(heard.chain(resolved).collect())).await
+}
+
+/// Keeps how far the stream was read, and what the batch adds to the totals.
+async fn keep_progress(
+    tx: &mut SqliteConnection,
+    progress: &Progress,
+    fresh_count: usize,
+    committed: &Committed,
+) -> Result<(), StoreError> {
+    let stream = StreamRow {
+        name: &progress.stream,
+        made_at: progress.stream_made_at,
+        sequence: progress.sequence,
+        arrival_at: progress.arrival_at,
+    };
+    let totals = NewTotals {
+        events: fresh_count as i64,
+        duplicates: committed.duplicates.len() as i64,
+        quarantined: committed.quarantined.len() as i64,
+    };
+    intake::note_progress(tx, stream, totals).await
 }
 
 /// A count from outside as the store keeps it; what no pipeline can mean is cut, so that sums can't overflow.

@@ -95,7 +95,7 @@ struct World {
 impl World {
     async fn new() -> Self {
         let store = Store::open("sqlite::memory:").await.unwrap();
-        let intake = Intake::new(store.clone(), Signals::Kept);
+        let intake = Intake::new(store.clone(), Keeping::All);
         Self { store, intake, reader: Reader::new(&RedactSettings::default(), &[], &[7; 32]), sequence: 0 }
     }
 
