@@ -85,6 +85,20 @@ impl Ticked {
     }
 }
 
+/// Digests that are due, and when others are.
+#[derive(Debug, Default)]
+struct Agenda {
+    due: Vec<(Target, Occasion)>,
+    /// Never later than it really is; none when there is no other.
+    next_at: Option<DateTime<Utc>>,
+}
+
+impl Agenda {
+    fn look_at(&mut self, at: Option<DateTime<Utc>>) {
+        self.next_at = [self.next_at, at].into_iter().flatten().min();
+    }
+}
+
 /// What is to be done about a digest now.
 enum Due {
     Rest { next_at: Option<DateTime<Utc>> },
@@ -159,13 +173,18 @@ impl Ticker {
         if let Err(error) = self.forget(store, live, now).await {
             ticked.failures.push(("retention", error));
         }
-        let due = self.find_due(store, live, now, &mut ticked).await;
-        if !due.is_empty() {
+        let failures_before = ticked.failures.len();
+        let mut agenda = self.find_due(store, live, now, &mut ticked).await;
+        if !agenda.due.is_empty() {
             watermark.refresh().await;
-            if let Err(error) = self.compose(store, live, watermark, due, now, &mut ticked).await {
+            if let Err(error) = self.compose(store, live, watermark, &mut agenda, now).await {
                 ticked.failures.push(("digest", error));
             }
         }
+        ticked.look_at(agenda.next_at);
+        // What failed is looked at again.
+        let is_at_rest = self.handovers.is_empty() && ticked.failures.len() == failures_before;
+        self.rest = agenda.next_at.filter(|_| is_at_rest).map(|at| (live.config.version.clone(), at));
         watermark.keep_only(&self.waiting.values().map(|o| o.window.end_at).collect());
         ticked
     }
@@ -178,9 +197,22 @@ impl Ticker {
                     note(&telling);
                     ticked.has_messages |= telling.outcome == WindowOutcome::Enqueued;
                 }
-                Err(error) => ticked.failures.push(("digest", error)),
+                Err(error) => {
+                    self.rest = None;
+                    ticked.failures.push(("digest", error));
+                }
             }
         }
+    }
+
+    /// Whether no digest can be due at `now`, as of the last look.
+    pub fn rests(&self, live: &Live, now: DateTime<Utc>) -> bool {
+        self.rest.as_ref().is_some_and(|(version, until)| *version == live.config.version && now < *until)
+    }
+
+    /// Whether digests are on their way.
+    pub fn is_composing(&self) -> bool {
+        !self.composing.is_empty()
     }
 
     async fn look_at_symptoms(
@@ -228,33 +260,25 @@ impl Ticker {
     }
 
     /// The windows that are due. A target that can't be looked at holds up no other.
-    async fn find_due(
-        &mut self,
-        store: &Store,
-        live: &Live,
-        now: DateTime<Utc>,
-        ticked: &mut Ticked,
-    ) -> Vec<(Target, Occasion)> {
-        let version = &live.config.version;
-        if let Some((_, until)) = self.rest.as_ref().filter(|(seen, until)| seen == version && now < *until) {
-            ticked.look_at(Some(*until));
-            return Vec::new();
+    async fn find_due(&mut self, store: &Store, live: &Live, now: DateTime<Utc>, ticked: &mut Ticked) -> Agenda {
+        if let (true, Some((_, until))) = (self.rests(live, now), &self.rest) {
+            return Agenda { due: Vec::new(), next_at: Some(*until) };
         }
         self.waiting.retain(|target, _| live.targets.contains(target));
         let covers = match self.covers(store, live, now, ticked).await {
             Ok(covers) => covers,
             Err(error) => {
                 ticked.failures.push(("digest", error));
-                return Vec::new();
+                return Agenda::default();
             }
         };
-        let (mut found, mut next_at, failed_before) = (Vec::new(), None, ticked.failures.len());
+        let mut agenda = Agenda::default();
         for target in live.targets.iter() {
             let Some(settings) = live.config.digests.get(&target.digest) else { continue };
             let due = self.due(store, live, settings, target, &covers, now).await;
             let at = match due {
                 Ok(Due::Tell(occasion)) => {
-                    found.push((target.clone(), occasion));
+                    agenda.due.push((target.clone(), occasion));
                     None
                 }
                 Ok(Due::Rest { next_at }) => next_at,
@@ -268,13 +292,9 @@ impl Ticker {
                     None
                 }
             };
-            next_at = [next_at, at].into_iter().flatten().min();
+            agenda.look_at(at);
         }
-        ticked.look_at(next_at);
-        // What is told now is looked at again, and so is what failed.
-        let is_at_rest = self.handovers.is_empty() && found.is_empty() && ticked.failures.len() == failed_before;
-        self.rest = next_at.filter(|_| is_at_rest).map(|at| (version.clone(), at));
-        found
+        agenda
     }
 
     /// How far each target is told, with whoever is new in place of somebody else.
@@ -307,26 +327,25 @@ impl Ticker {
         store: &Store,
         live: &Arc<Live>,
         watermark: &mut impl Watermark,
-        due: Vec<(Target, Occasion)>,
+        agenda: &mut Agenda,
         now: DateTime<Utc>,
-        ticked: &mut Ticked,
     ) -> Result<(), StoreError> {
         let firing = self.firing();
-        let mut ready = Vec::with_capacity(due.len());
-        for (target, mut occasion) in due {
+        let mut ready = Vec::with_capacity(agenda.due.len());
+        for (target, mut occasion) in std::mem::take(&mut agenda.due) {
             match watermark.passed(occasion.window.end_at, now) {
                 Some(passed) => {
                     occasion.incomplete = passed.incomplete;
                     occasion.firing = firing.clone();
                     self.waiting.remove(&target);
                     if let Some(settings) = live.config.digests.get(&target.digest) {
-                        ticked.look_at(settings.schedule.next_after(now, settings.timezone));
+                        agenda.look_at(settings.schedule.next_after(now, settings.timezone));
                     }
                     ready.push((target, occasion));
                 }
                 None => {
                     self.waiting.insert(target, occasion);
-                    ticked.look_at(Some(now + NEXT_TICK));
+                    agenda.look_at(Some(now + NEXT_TICK));
                 }
             }
         }

@@ -145,6 +145,8 @@ async fn play_by(
         ticker,
         read_count: 0,
         has_paged: false,
+        composing_since: None,
+        held: Vec::new(),
     };
     let reader: Arc<Reader> = live.reader.clone();
     play.run(input.flow(reader, span), span).await
@@ -162,6 +164,10 @@ struct Play<'a> {
     read_count: usize,
     /// Whether events opened or joined incidents since they were last looked at.
     has_paged: bool,
+    /// When the digests became due that are being composed.
+    composing_since: Option<DateTime<Utc>>,
+    /// Lines that come after those digests.
+    held: Vec<Line>,
 }
 
 /// Why a batch ends.
@@ -184,21 +190,23 @@ impl Play<'_> {
                 let batch = self.fill(&mut inflow, &mut cut).await?;
                 lines.extend(self.commit(batch).await?);
             }
-            self.finish(now).await?;
             now = cut.at;
             next_at = self.tick(now, lines).await?;
             self.sink.progress(now, self.read_count);
         }
-        self.finish(now).await
+        self.finish().await
     }
 
-    /// Ends the tick of `at`: its digests were composed while the events after it were committed, which they are not about.
-    async fn finish(&mut self, at: DateTime<Utc>) -> Result<(), BacktestError> {
+    /// Ends the last tick with digests: they were composed while the events after it were committed, which they are not about.
+    async fn finish(&mut self) -> Result<(), BacktestError> {
+        let Some(at) = self.composing_since.take() else { return Ok(()) };
         let mut ticked = Ticked::default();
         self.ticker.finish(&self.store, &mut ticked).await;
         fail_on(ticked.failures)?;
         let lines = if ticked.has_messages { self.gather.messages(self.live, at).await? } else { Vec::new() };
-        self.say(lines)
+        self.say(lines)?;
+        std::mem::take(&mut self.held).iter().try_for_each(|line| self.sink.line(line))?;
+        Ok(())
     }
 
     /// Takes lines up to the cut, and cuts earlier where one asks for a look at once.
@@ -292,6 +300,9 @@ impl Play<'_> {
     }
 
     async fn tick(&mut self, now: DateTime<Utc>, mut lines: Vec<Line>) -> Result<Option<DateTime<Utc>>, BacktestError> {
+        if !self.ticker.rests(self.live, now) {
+            self.finish().await?;
+        }
         let ticked = self.ticker.begin(&self.store, self.live, &mut AllRead, now).await;
         fail_on(ticked.failures)?;
         // A look sees what came before its instant, so it comes before what arrived at it.
@@ -305,6 +316,9 @@ impl Play<'_> {
         self.has_paged = false;
         self.agenda.note_incidents(&ticked.open, keys);
         self.say(lines)?;
+        if self.ticker.is_composing() {
+            self.composing_since.get_or_insert(now);
+        }
         Ok(ticked.next_at)
     }
 
@@ -315,7 +329,10 @@ impl Play<'_> {
 
     fn say(&mut self, mut lines: Vec<Line>) -> Result<(), BacktestError> {
         lines.sort_by_key(|line| line.at);
-        lines.iter().try_for_each(|line| self.sink.line(line))?;
+        match self.composing_since {
+            None => lines.iter().try_for_each(|line| self.sink.line(line))?,
+            Some(_) => self.held.append(&mut lines),
+        }
         Ok(())
     }
 

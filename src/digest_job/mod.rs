@@ -112,6 +112,11 @@ pub async fn compose_all(
 }
 
 impl Composing {
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.made.is_empty() && self.failures.is_empty()
+    }
+
     /// Writes each digest with its message and the move of its cover in one transaction: a window is told once.
     pub async fn write(&mut self, store: &Store) -> Vec<Result<Telling, StoreError>> {
         let mut told: Vec<_> = self.failures.drain(..).map(Err).collect();
