@@ -132,7 +132,7 @@ async fn play_by(
     span: Span,
     sink: &mut dyn Sink,
 ) -> Result<(), BacktestError> {
-    let store = Store::open("sqlite::memory:").await?;
+    let store = Store::open_to_play().await?;
     let mut ticker = Ticker::played(live, span.from);
     let mut play = Play {
         live,

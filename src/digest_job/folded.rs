@@ -4,6 +4,7 @@ use crate::digest::{DigestInput, LetterGroup, OlderLetters};
 use crate::name::WorkflowName;
 use crate::store::catalogue::{Cause, Oldest};
 use chrono::{DateTime, Utc};
+use foldhash::fast::FixedState;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Open dead letters of one cause, whatever was decided about them.
@@ -16,7 +17,7 @@ struct Fold<'a> {
 
 /// Open dead letters, by workflow and fingerprint.
 #[derive(Default)]
-pub(super) struct Folded<'a>(HashMap<usize, Fold<'a>>);
+pub(super) struct Folded<'a>(HashMap<usize, Fold<'a>, FixedState>);
 
 /// Open dead letters of one workflow.
 #[derive(Default)]

@@ -16,12 +16,12 @@ use crate::live::Live;
 use crate::name::{RouteName, WorkflowName};
 use crate::route::Route;
 use crate::store::StoreError;
-use crate::store::catalogue::{Catalogue, Cause, Pair};
+use crate::store::catalogue::{Catalogue, Cause, Pair, RowSet};
 use crate::store::digest_input::{self as read, Count, LetterChanges, Lists, OpenIncident};
 use crate::symptom::ToldSymptom;
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// What `compose` is told beside the store.
@@ -186,7 +186,7 @@ fn named(input: &DigestInput) -> BTreeSet<&Fingerprint> {
 /// The part of a snapshot that one digest and receiver is told.
 struct Scope<'a> {
     catalogue: &'a Catalogue,
-    decisions: Option<&'a HashSet<i64>>,
+    decisions: Option<&'a RowSet>,
     /// Only these workflows; none means all. An owner's own digest covers the owner's workflows.
     workflows: Option<BTreeSet<WorkflowName>>,
     /// Whether the reader is told of a workflow itself.

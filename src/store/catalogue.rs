@@ -7,6 +7,7 @@ use crate::digest::{Fate, FingerprintInfo};
 use crate::event::{Class, Disposition, EventType, Fingerprint};
 use crate::name::WorkflowName;
 use chrono::{DateTime, Utc};
+use foldhash::fast::FixedState;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -59,13 +60,19 @@ pub struct Oldest {
 /// A cause and a decision.
 pub type Pair = (i64, i64);
 
+/// What is known of rows. Their numbers are ours, so nobody can choose them to collide.
+type RowMap<T> = HashMap<i64, T, FixedState>;
+
+/// Numbers of rows.
+pub type RowSet = HashSet<i64, FixedState>;
+
 /// The rows already known.
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
-    causes: HashMap<i64, Arc<Cause>>,
-    fates: HashMap<i64, Fate>,
+    causes: RowMap<Arc<Cause>>,
+    fates: RowMap<Fate>,
     /// Decisions by the digest and receiver that they are for.
-    by_target: HashMap<(String, String), HashSet<i64>>,
+    by_target: HashMap<(String, String), RowSet>,
     /// Numbers of workflows and fingerprints.
     groups: HashMap<(WorkflowName, Fingerprint), usize>,
     infos: HashMap<Fingerprint, FingerprintInfo>,
@@ -102,7 +109,7 @@ impl Catalogue {
     }
 
     /// The decisions that send to this digest and receiver, of those that were learnt.
-    pub fn decisions_for(&self, digest: &str, receiver: &str) -> Option<&HashSet<i64>> {
+    pub fn decisions_for(&self, digest: &str, receiver: &str) -> Option<&RowSet> {
         self.by_target.get(&(digest.to_owned(), receiver.to_owned()))
     }
 

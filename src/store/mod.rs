@@ -100,7 +100,7 @@ impl Store {
     /// When the address can't be used, another process has the file, or the database refuses.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
         if url == "sqlite::memory:" {
-            return Self::open_in_memory().await;
+            return Self::open_in_memory(SqliteConnectOptions::from_str(url)?).await;
         }
         let Some(path) = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")) else {
             return Err(StoreError::Url("only sqlite://PATH is supported".to_owned()));
@@ -152,12 +152,18 @@ impl Store {
         Ok(SqlitePoolOptions::new().max_connections(1).connect_with(options.row_buffer_size(ROWS_AHEAD)).await?)
     }
 
-    /// A store in memory: one connection that reads and writes, because each connection would have its own.
-    async fn open_in_memory() -> Result<Self, StoreError> {
-        let options = SqliteConnectOptions::from_str("sqlite::memory:")?
-            .foreign_keys(true)
-            .statement_cache_capacity(256)
-            .row_buffer_size(ROWS_AHEAD);
+    /// A store in memory that nothing is rolled back in: whoever plays recorded events gives up at the first failure.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn open_to_play() -> Result<Self, StoreError> {
+        let options = SqliteConnectOptions::from_str("sqlite::memory:")?;
+        Self::open_in_memory(options.journal_mode(SqliteJournalMode::Off)).await
+    }
+
+    /// One connection that reads and writes, because each connection would have its own.
+    async fn open_in_memory(options: SqliteConnectOptions) -> Result<Self, StoreError> {
+        let options = options.foreign_keys(true).statement_cache_capacity(256).row_buffer_size(ROWS_AHEAD);
         let pool = SqlitePoolOptions::new()
             .max_connections(1)
             .min_connections(1)

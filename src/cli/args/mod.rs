@@ -31,6 +31,8 @@ pub struct Cli {
 
 /// Threads that run the service; work that blocks has its own.
 const WORKERS: usize = 2;
+/// Threads beside the one that plays: one reads ahead, the others compose. Each keeps memory of its own.
+const PLAY_THREADS: usize = 3;
 
 impl Cli {
     /// How it logs on stderr: the service more than a command, and the demo not at all, because it has a file for that.
@@ -52,7 +54,9 @@ impl Cli {
             Builder::new_current_thread()
         };
         builder.enable_time();
-        if !matches!(self.command, Command::Backtest(_)) {
+        if matches!(self.command, Command::Backtest(_)) {
+            builder.max_blocking_threads(PLAY_THREADS);
+        } else {
             builder.enable_io();
         }
         builder
