@@ -6,7 +6,6 @@ use crate::incident::{Incident, IncidentId, IncidentState, Reading, Transition, 
 use crate::live::Live;
 use crate::outbox::{NewEntry, queue};
 use crate::store::{Store, StoreError, WriteTx, incidents, letters};
-use crate::symptom::ToldSymptom;
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
 use tracing::info;
@@ -32,7 +31,7 @@ pub(super) async fn advance_all(
             ticked.open.push(incident);
             continue;
         }
-        match advance_one(store, live, incident.id, &over, &symptoms.firing(), now).await {
+        match advance_one(store, live, incident.id, &over, symptoms, now).await {
             Ok(Moved { has_moved, next_at, incident }) => {
                 ticked.has_messages |= has_moved;
                 ticked.look_at(next_at);
@@ -68,7 +67,7 @@ async fn advance_one(
     live: &Live,
     id: IncidentId,
     over: &[String],
-    firing: &[ToldSymptom],
+    symptoms: &mut SymptomDesk,
     now: DateTime<Utc>,
 ) -> Result<Moved, StoreError> {
     let mut tx = store.begin().await?;
@@ -81,8 +80,8 @@ async fn advance_one(
     }
     // What is said of them now, not what was when they joined.
     for symptom in incident.symptoms.iter_mut().filter(|s| s.ended_at.is_none()) {
-        if let Some(fires) = firing.iter().find(|f| f.state.key.id() == symptom.key) {
-            symptom.text.clone_from(&fires.state.text);
+        if let Some(sentence) = symptoms.sentence(&symptom.key) {
+            symptom.text = sentence;
         }
     }
     let open_letters = letters::open_of_incident(&mut tx, id.0).await?;

@@ -13,6 +13,7 @@ use crate::incident::Incident;
 use crate::live::Live;
 use crate::outbox::queue;
 use crate::store::catalogue::Catalogue;
+use crate::store::incidents::Known;
 use crate::store::ledger::Covers;
 use crate::store::retention::{self, Keep};
 use crate::store::{Store, StoreError, ledger};
@@ -42,6 +43,8 @@ pub struct Ticker {
     handovers: Handovers,
     /// What windows refer to.
     catalogue: Arc<Catalogue>,
+    /// Incidents as they were last read.
+    known: Known,
     /// When what is old is forgotten again, and how often that is.
     forget_at: DateTime<Utc>,
     forget_every: TimeDelta,
@@ -115,6 +118,7 @@ impl Default for Ticker {
             named: None,
             handovers: Handovers::default(),
             catalogue: Arc::default(),
+            known: Known::default(),
             forget_at: DateTime::default(),
             forget_every: FORGET_EVERY,
             composing: Composing::default(),
@@ -168,8 +172,7 @@ impl Ticker {
         if let Err(error) = self.look_at_symptoms(store, live, watermark, now, &mut ticked).await {
             ticked.failures.push(("symptoms", error));
         }
-        let known = &mut Arc::make_mut(&mut self.catalogue).incidents;
-        incidents::advance_all(store, live, &mut self.symptoms, known, now, &mut ticked).await;
+        incidents::advance_all(store, live, &mut self.symptoms, &mut self.known, now, &mut ticked).await;
         if let Err(error) = self.forget(store, live, now).await {
             ticked.failures.push(("retention", error));
         }
@@ -352,7 +355,8 @@ impl Ticker {
         if ready.is_empty() {
             return Ok(());
         }
-        self.composing = digest_job::compose_all(store, live, &mut self.catalogue, ready, now).await?;
+        self.composing =
+            digest_job::compose_all(store, live, (&mut self.catalogue, &mut self.known), ready, now).await?;
         Ok(())
     }
 

@@ -22,6 +22,7 @@ use crate::name::WorkflowName;
 use crate::outbox::{EntryId, MessageKind, NewEntry, queue};
 use crate::render::{Content, MailFrame};
 use crate::store::catalogue::Catalogue;
+use crate::store::incidents::Known;
 use crate::store::ledger::{self, DigestRow};
 use crate::store::{Store, StoreError};
 use chrono::{DateTime, Utc};
@@ -81,7 +82,7 @@ pub struct Composing {
 pub async fn compose_all(
     store: &Store,
     live: &Arc<Live>,
-    catalogue: &mut Arc<Catalogue>,
+    (catalogue, known): (&mut Arc<Catalogue>, &mut Known),
     due: Vec<(Target, Occasion)>,
     now: DateTime<Utc>,
 ) -> Result<Composing, StoreError> {
@@ -89,7 +90,7 @@ pub async fn compose_all(
     // One state of the store for all that is read, whatever intake commits meanwhile.
     let mut conn = store.reader().begin().await.map_err(StoreError::from)?;
     // Nobody composes between two looks, so this copies nothing.
-    let snapshot = Snapshot::read(&mut conn, Arc::make_mut(catalogue), live, &windows).await?;
+    let snapshot = Snapshot::read(&mut conn, (Arc::make_mut(catalogue), known), live, &windows).await?;
     let reading = Arc::new(Reading { catalogue: catalogue.clone(), snapshot });
     let (mut drafts, mut composing) = (Vec::with_capacity(due.len()), Composing::default());
     for (target, occasion) in due {

@@ -11,6 +11,7 @@ use crate::live::Live;
 use crate::outbox::queue;
 use crate::render::Content;
 use crate::store::catalogue::Catalogue;
+use crate::store::incidents::Known;
 use crate::store::{Store, StoreError, ledger};
 use crate::symptom::ToldSymptom;
 use chrono::{DateTime, Utc};
@@ -86,7 +87,7 @@ pub async fn read_one(
     let mut conn = store.reader().begin().await.map_err(StoreError::from)?;
     let mut catalogue = Catalogue::default();
     let windows = BTreeSet::from([occasion.window]);
-    let snapshot = Snapshot::read(&mut conn, &mut catalogue, live, &windows).await?;
+    let snapshot = Snapshot::read(&mut conn, (&mut catalogue, &mut Known::default()), live, &windows).await?;
     let last_letters = last_letters(&mut conn, target, occasion).await?;
     Reading { catalogue: Arc::new(catalogue), snapshot }.input(live, target, occasion, last_letters)
 }

@@ -52,12 +52,12 @@ impl Snapshot {
     /// When the store can't be read; the catalogue is then empty.
     pub async fn read(
         conn: &mut SqliteConnection,
-        catalogue: &mut Catalogue,
+        (catalogue, known): (&mut Catalogue, &mut Known),
         live: &Live,
         windows: &BTreeSet<Window>,
     ) -> Result<Self, StoreError> {
         catalogue.trim();
-        let read = Self::try_read(conn, catalogue, live, windows).await;
+        let read = Self::try_read(conn, (catalogue, known), live, windows).await;
         if read.is_err() {
             *catalogue = Catalogue::default();
         }
@@ -66,7 +66,7 @@ impl Snapshot {
 
     async fn try_read(
         conn: &mut SqliteConnection,
-        catalogue: &mut Catalogue,
+        (catalogue, known): (&mut Catalogue, &mut Known),
         live: &Live,
         windows: &BTreeSet<Window>,
     ) -> Result<Self, StoreError> {
@@ -75,7 +75,7 @@ impl Snapshot {
         catalogue.look_at_letters(conn).await?;
         let mut found = BTreeMap::new();
         for window in windows {
-            let snapshot = read_window(conn, &mut catalogue.incidents, *window, first_minute).await?;
+            let snapshot = read_window(conn, known, *window, first_minute).await?;
             catalogue.learn(conn, snapshot.pairs()).await?;
             let paged = snapshot.incidents.iter().flat_map(|i| i.decisions.iter().copied());
             catalogue.learn_decisions(conn, paged).await?;

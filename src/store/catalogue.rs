@@ -1,7 +1,6 @@
 //! What counters and dead letters refer to, read once and kept: causes, decisions, and how many dead letters of each are open. Rows of
 //! causes and decisions do not change once written; of open dead letters only what changed since the last look is read again.
 
-use super::incidents::Known;
 use super::{StoreError, from_ms};
 use crate::digest::{Fate, FingerprintInfo};
 use crate::event::{Class, Disposition, EventType, Fingerprint};
@@ -78,8 +77,6 @@ pub struct Catalogue {
     infos: HashMap<Fingerprint, FingerprintInfo>,
     /// Failures of which nothing is known yet.
     unknown: BTreeSet<Fingerprint>,
-    /// Incidents as they were last read.
-    pub incidents: Known,
     letters: BTreeMap<Pair, OpenLetters>,
     letters_version: i64,
 }

@@ -50,7 +50,7 @@ pub async fn open_of_downstream(tx: &mut SqliteConnection, downstream: &str) -> 
 }
 
 /// Incidents as they were last read: reading one again that has not changed takes longer than to see that it has not.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Known(HashMap<String, Arc<Incident>>);
 
 /// Incidents that are kept; each change of one adds another.

@@ -102,6 +102,17 @@ impl Watch {
         states
     }
 
+    /// The symptom with this key as it reads at `at`.
+    pub fn state_at(&mut self, key: &SymptomKey, at: DateTime<Utc>, lost: &[Span]) -> Option<SymptomState> {
+        let tick = floor(at.timestamp(), TICK);
+        let Some((slot, place)) = self.slot_of(key) else {
+            return self.shared_states_at(tick).into_iter().find(|state| state.key == *key);
+        };
+        let state = slot.states.get(place)?.as_deref()?.clone();
+        let reading = slot.read(place, tick, &Holes::of(lost), true).map_or(Reading::QUIET, |(reading, _)| reading);
+        Some(reworded(state, reading))
+    }
+
     fn shared_states_at(&self, tick: i64) -> Vec<SymptomState> {
         let mut states = self.shared_states.clone();
         for (rule, ask) in self.rules.shared() {

@@ -148,6 +148,13 @@ impl Watch {
         own.or_else(|| self.shared_states.get(key)).or_else(|| self.orphans.iter().find(|state| state.key == *key))
     }
 
+    /// The slot of a symptom that one workflow has, and the place of its rule.
+    pub(super) fn slot_of(&mut self, key: &SymptomKey) -> Option<(&mut Slot, usize)> {
+        let slot = self.slots.get_mut(*self.places.get(key.workflow.as_ref()?)?)?;
+        let place = slot.states.iter().position(|state| state.as_ref().is_some_and(|state| state.key == *key))?;
+        Some((slot, place))
+    }
+
     /// What has changed since the last time, as named parts; each replaces the part of that name.
     pub fn freeze_dirty(&mut self) -> Vec<(String, Vec<u8>)> {
         let mut parts = Vec::new();

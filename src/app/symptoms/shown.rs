@@ -11,6 +11,16 @@ impl SymptomDesk {
         SymptomKey::of_id(id).is_none_or(|key| !watch.state(&key).is_some_and(|state| state.is_hot))
     }
 
+    /// The sentence of a symptom that fires, as it reads at the last look.
+    pub fn sentence(&mut self, id: &str) -> Option<String> {
+        let (key, watch) = (SymptomKey::of_id(id)?, self.watch.as_mut()?);
+        let state = match self.looked_at {
+            None => watch.state(&key).cloned(),
+            Some(looked_at) => watch.state_at(&key, looked_at, &[]),
+        };
+        state.filter(SymptomState::is_firing).map(|state| state.text)
+    }
+
     /// Symptoms that fire, with their sentences as they read at the last look.
     pub fn firing(&mut self) -> Arc<Vec<ToldSymptom>> {
         let firing = self.firing.take().unwrap_or_else(|| Arc::new(self.read_firing()));
