@@ -27,6 +27,7 @@ mod sense;
 mod source;
 #[cfg(test)]
 mod tests;
+mod thresholds;
 mod tree;
 mod value;
 

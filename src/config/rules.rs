@@ -12,12 +12,11 @@ use crate::matcher::{Glob, MatchKey, Matcher};
 use crate::name::{DigestName, ReceiverName, RouteName};
 use crate::route::{Escalation, GroupKey, Route};
 use crate::silence::{self, Silence, SilenceProblem};
-use crate::symptom::{BurnTier, Mode, Severity, SymptomKind, SymptomRule};
+use crate::symptom::{BurnTier, Gravity, Mode, Severity, SymptomKind, SymptomRule};
 use crate::workflow::{Domain, Workflow, Workflows};
 use chrono::{DateTime, Utc};
 use regex::Regex;
 use ring::digest;
-use std::time::Duration;
 
 /// `[[workflows]]`
 pub(super) fn workflows(root: &Cursor<'_>) -> Workflows {
@@ -107,7 +106,7 @@ fn symptom(rule: &Cursor<'_>, bench: Bench<'_>) -> Option<SymptomRule> {
         severity: severity(rule)?,
         mode: if rule.text("mode")? == "observe" { Mode::Observe } else { Mode::Live },
     };
-    never_fires(rule, &made, bench);
+    flaws(rule, &made, bench);
     Some(made)
 }
 
@@ -126,7 +125,11 @@ fn symptom_kind(rule: &Cursor<'_>) -> Option<SymptomKind> {
             slo: rule.decimal("slo"),
             period: time("period"),
             expected_per_day: count("expected_per_day"),
-            tiers: rule.node("tiers").map(|_| rule.tables("tiers").iter().filter_map(tier).collect()),
+            tiers: match rule.node("tiers") {
+                // Of some of its tiers nothing could be judged.
+                Some(_) => Some(rule.tables("tiers").iter().map(tier).collect::<Option<_>>()?),
+                None => None,
+            },
             min_failures: count("min_failures"),
         },
         "failing_streak" => SymptomKind::FailingStreak { count: count("count"), over: time("over") },
@@ -157,54 +160,18 @@ fn tier(tier: &Cursor<'_>) -> Option<BurnTier> {
     })
 }
 
-/// Refuses a threshold that no input can cross.
-fn never_fires(rule: &Cursor<'_>, made: &SymptomRule, bench: Bench<'_>) {
-    let refuse = |key: &str, why: String| {
-        bench.report.error(rule.place(key), format!("symptom {:?} can't fire: {why}", made.name))
-    };
-    match &made.kind {
-        SymptomKind::BurnRate { slo, period, tiers, .. } => {
-            for (cursor, tier) in rule.tables("tiers").iter().zip(tiers.iter().flatten()) {
-                tier_never_fires(cursor, tier, slo.as_deref(), period.unwrap_or(MONTH), bench);
-            }
+/// Reports what is wrong with a rule by itself, at the value that is wrong.
+fn flaws(rule: &Cursor<'_>, made: &SymptomRule, bench: Bench<'_>) {
+    let tiers = rule.tables("tiers");
+    for flaw in made.flaws() {
+        let tier = flaw.tier.and_then(|place| tiers.get(place));
+        let of_tier = tier.and_then(|tier| tier.text("name")).map(|name| format!(", tier {name:?}"));
+        let words = format!("symptom {:?}{}: {}", made.name, of_tier.unwrap_or_default(), flaw.words);
+        let at = tier.unwrap_or(rule).place(flaw.key);
+        match flaw.gravity {
+            Gravity::Refused => bench.report.error(at, words),
+            Gravity::Odd => bench.report.warn(at, words),
         }
-        SymptomKind::RepeatOffender { count, of } if count.unwrap_or(3) > of.unwrap_or(20) => {
-            refuse("count", format!("it takes {} of the last {}", count.unwrap_or(3), of.unwrap_or(20)));
-        }
-        SymptomKind::DeadLetterRate { .. }
-        | SymptomKind::FailingStreak { .. }
-        | SymptomKind::RunFailed
-        | SymptomKind::DeadLetterAge { .. }
-        | SymptomKind::DeadLetterDepth { .. }
-        | SymptomKind::FailureTrend { .. }
-        | SymptomKind::RetryPressure { .. }
-        | SymptomKind::Absence
-        | SymptomKind::Unhealthy { .. }
-        | SymptomKind::RepeatOffender { .. }
-        | SymptomKind::Systemic { .. }
-        | SymptomKind::Breaker { .. }
-        | SymptomKind::QueueAge { .. }
-        | SymptomKind::QueueDepth { .. } => {}
-    }
-}
-
-/// Period of an objective unless given.
-const MONTH: Duration = Duration::from_secs(30 * 86_400);
-
-fn tier_never_fires(cursor: &Cursor<'_>, tier: &BurnTier, slo: Option<&str>, period: Duration, bench: Bench<'_>) {
-    let name = &tier.name;
-    if tier.short >= tier.long {
-        bench.report.error(cursor.place("short"), format!("tier {name:?}: \"short\" must be shorter than \"long\""));
-    }
-    if tier.long > period {
-        bench
-            .report
-            .error(cursor.place("long"), format!("tier {name:?}: \"long\" is longer than the period of the objective"));
-    }
-    if let Some(slo) = slo.filter(|slo| !tier.can_fire(slo)) {
-        let message =
-            format!("tier {name:?} can't fire: at slo {slo} even a total failure burns less than {}", tier.burn);
-        bench.report.error(cursor.place("burn"), message);
     }
 }
 

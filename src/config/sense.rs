@@ -1,17 +1,17 @@
 //! Whether the parts of a config make sense together: routes that are reached, protected workflows that page, receivers
-//! with something behind them, symptoms that can fire. Reads the checked tree and what was put together from it.
+//! with something behind them. Symptoms that can fire are looked at in `thresholds`. Reads the checked tree and what was put together from it.
 
 use super::form::names;
 use super::keys::Defined;
-use super::overlap::{covers, may_fit, overlap, swallows};
+use super::overlap::{covers, overlap, swallows};
 use super::reader::Cursor;
 use super::schema::Config;
 use super::source::{Place, Report};
+use super::thresholds;
 use super::tree::Node;
 use crate::matcher::{Glob, MatchKey};
-use crate::name::{ReceiverName, WorkflowName};
+use crate::name::ReceiverName;
 use crate::route::Route;
-use crate::symptom::{OffReason, Rules, SymptomKind, SymptomRule, TierOff};
 use crate::workflow::{Domain, Workflow};
 
 /// Reports everything that makes no sense.
@@ -20,7 +20,7 @@ pub(super) fn check(root: &Cursor<'_>, config: &Config, report: &Report) {
     sense.routes();
     sense.protected();
     sense.receivers();
-    sense.symptoms();
+    thresholds::check(root, config, report);
     sense.unused();
 }
 
@@ -276,76 +276,6 @@ impl Sense<'_> {
                 behind.name.as_str()
             );
             self.report.error(cursor.place("fallback"), message);
-        }
-    }
-
-    fn symptoms(&self) {
-        let rules = self.config.symptoms.iter().flatten();
-        for (rule, cursor) in rules.zip(self.root.tables("symptoms")) {
-            if let Some(why) = self.never_fires(rule) {
-                self.report.error(cursor.place("kind"), format!("symptom {:?} can't fire: {why}", rule.name));
-            }
-        }
-        self.tiers_out_of_reach();
-    }
-
-    fn never_fires(&self, rule: &SymptomRule) -> Option<String> {
-        let fitting: Vec<&Workflow> = self.config.workflows.iter().filter(|w| may_fit(&rule.matcher, w)).collect();
-        match &rule.kind {
-            SymptomKind::Absence if fitting.iter().all(|w| w.every.is_none()) => {
-                Some("no workflow that it is for says \"every\"".to_owned())
-            }
-            SymptomKind::BurnRate { slo: None, .. } if fitting.iter().all(|w| w.slo.is_none()) => {
-                Some("no workflow that it is for says \"slo\", nor does it".to_owned())
-            }
-            SymptomKind::QueueAge { .. } | SymptomKind::QueueDepth { .. } => {
-                let watch = &self.config.watch;
-                (watch.streams.is_empty() && watch.sql.is_empty())
-                    .then(|| "no queue is watched; add [[watch.streams]] or [[watch.sql]]".to_owned())
-            }
-            SymptomKind::Absence
-            | SymptomKind::BurnRate { .. }
-            | SymptomKind::FailingStreak { .. }
-            | SymptomKind::RunFailed
-            | SymptomKind::DeadLetterAge { .. }
-            | SymptomKind::DeadLetterDepth { .. }
-            | SymptomKind::DeadLetterRate { .. }
-            | SymptomKind::FailureTrend { .. }
-            | SymptomKind::RetryPressure { .. }
-            | SymptomKind::Unhealthy { .. }
-            | SymptomKind::RepeatOffender { .. }
-            | SymptomKind::Systemic { .. }
-            | SymptomKind::Breaker { .. } => None,
-        }
-    }
-
-    /// Explains default tiers that the objective of a workflow puts out of reach, and refuses those that config names.
-    fn tiers_out_of_reach(&self) {
-        let rules = Rules::new(self.config.symptoms.as_deref(), &self.config.workflows);
-        let named = |rule: &str| {
-            let rules = self.config.symptoms.iter().flatten().zip(self.root.tables("symptoms"));
-            let has_tiers =
-                |kind: &SymptomKind| matches!(kind, SymptomKind::BurnRate { tiers: Some(_), slo: None, .. });
-            rules.into_iter().find(|(own, _)| own.name == rule && has_tiers(&own.kind)).map(|(_, cursor)| cursor)
-        };
-        for (workflow, cursor) in self.config.workflows.iter().zip(self.root.tables("workflows")) {
-            let plan = rules.plan(&WorkflowName::new(workflow.name.as_str()));
-            for (rule, burn) in plan.burn_rates().filter(|(_, burn)| workflow.slo.as_ref() == Some(&burn.slo)) {
-                let is_out = |off: &&TierOff| off.why == OffReason::Unreachable;
-                let out: Vec<&str> = burn.off.iter().filter(is_out).map(|off| off.tier.as_str()).collect();
-                if out.is_empty() {
-                    continue;
-                }
-                let (slo, out) = (&burn.slo, out.join(" and "));
-                let message = format!("at slo {slo} even a total failure burns too slowly for {out}; they can't fire");
-                match named(&rule.name) {
-                    Some(own) => {
-                        let name = workflow.name.as_str();
-                        self.report.error(own.place("tiers"), format!("workflow {name:?}: {message}"));
-                    }
-                    None => self.report.warn(cursor.place("slo"), message),
-                }
-            }
         }
     }
 

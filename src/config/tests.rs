@@ -596,6 +596,88 @@ fn symptoms_take_the_keys_of_their_kind_and_must_be_able_to_fire() {
     }
 }
 
+/// A rule of kind `burn_rate` with tiers; a `%` stands for the keys of a good one.
+fn burn(keys: &str) -> String {
+    let good = r#"name = "fast", burn = 14.4, long = "1h", short = "5m""#;
+    format!("kind = \"burn_rate\"\nslo = 0.999\n{}", keys.replace('%', good))
+}
+
+#[test]
+fn thresholds_that_nothing_can_cross_are_refused_where_they_stand() {
+    let symptom = |rest: &str| format!("{GOOD}\n[[symptoms]]\nname = \"s\"\n{rest}\n");
+    for (bad, at, words) in [
+        (burn("tiers = []"), "tiers", ["has no tiers", "leave \"tiers\" out"]),
+        (
+            burn(r#"tiers = [{ name = "a", burn = 2, long = "1h", short = "5s" }]"#),
+            "tiers",
+            ["tier \"a\"", "under 10 s"],
+        ),
+        (
+            burn("period = \"90d\"\ntiers = [{ name = \"a\", burn = 2, long = \"31d\", short = \"1h\" }]"),
+            "tiers",
+            ["over 30 d", "kept no longer"],
+        ),
+        (burn("period = \"2d\""), "period", ["default tiers look back 3 d", "shorter windows"]),
+        (burn(r#"tiers = [{ name = "a", burn = inf, long = "1h", short = "5m" }]"#), "tiers", ["burn", "inf"]),
+        ("kind = \"dead_letter_rate\"\nover = 5\nwindow = \"9s\"".into(), "window", ["window is shorter", "longer"]),
+        ("kind = \"failure_trend\"\nwindow = \"49h\"".into(), "window", ["longer than 2 d", "earlier weeks"]),
+        ("kind = \"retry_pressure\"\nwindow = \"31d\"".into(), "window", ["longer than 30 d", "kept"]),
+        ("kind = \"repeat_offender\"\nof = 201".into(), "of = 201", ["can't fire", "only 200 dead letters"]),
+        ("kind = \"repeat_offender\"\ncount = 1".into(), "count", ["no pattern", "2 or more"]),
+        ("kind = \"systemic\"\ncount = 1".into(), "count", ["no pattern", "2 or more"]),
+        ("kind = \"systemic\"\ncount = 65".into(), "count", ["can't fire", "only 64 workflows"]),
+        ("kind = \"systemic\"\nwindow = \"1s\"".into(), "window", ["window is shorter", "longer"]),
+        ("kind = \"breaker\"\nof = 101".into(), "of = 101", ["can't fire", "only 100 calls"]),
+        (
+            "kind = \"dead_letter_depth\"\nmatch = { class = \"persistent\" }".into(),
+            "match = { class",
+            ["can't fire", "no class"],
+        ),
+        (
+            "kind = \"run_failed\"\nmatch = { \"label.team\" = \"nobody\" }".into(),
+            "kind = \"run_failed\"",
+            ["can't fire", "label \"team\""],
+        ),
+    ] {
+        refused(&symptom(&bad), at, &words);
+    }
+}
+
+#[test]
+fn the_widest_thresholds_that_are_remembered_are_taken() {
+    for good in [
+        burn("period = \"3d\""),
+        burn(r#"tiers = [{ %, severity = "page" }, { name = "slow", burn = 1, long = "30d", short = "1m" }]"#),
+        "kind = \"dead_letter_rate\"\nover = 5\nwindow = \"10s\"".into(),
+        "kind = \"failure_trend\"\nwindow = \"48h\"".into(),
+        "kind = \"repeat_offender\"\ncount = 200\nof = 200".into(),
+        "kind = \"systemic\"\ncount = 64".into(),
+        "kind = \"breaker\"\nof = 100".into(),
+        "kind = \"run_failed\"\nmatch = { \"label.team\" = \"sa*\" }\n[[workflows]]\nname = \"crm\"\nlabels = { team = \"sales\" }"
+            .into(),
+    ] {
+        let loaded = load_text(&format!("{GOOD}\n[[symptoms]]\nname = \"s\"\n{good}\n"));
+        let loaded = loaded.unwrap_or_else(|error| panic!("{good}: {error}"));
+        let doubted = loaded.warnings.iter().any(|w| w.message.contains("symptom"));
+        assert!(!doubted, "{good}: {:?}", loaded.warnings);
+    }
+}
+
+#[test]
+fn thresholds_that_do_something_else_than_one_may_think_are_warned_of() {
+    for (odd, words) in [
+        (burn(r#"tiers = [{ name = "a", burn = 0.99, long = "1h", short = "5m" }]"#), "within the objective"),
+        (burn(r#"tiers = [{ name = "a", burn = 2, long = "1h", short = "59s" }]"#), "coarse"),
+        (burn("period = \"90d\""), "counts are kept for 30 d"),
+    ] {
+        let loaded = load_text(&format!("{GOOD}\n[[symptoms]]\nname = \"s\"\n{odd}\n")).unwrap();
+        assert!(loaded.warnings.iter().any(|w| w.message.contains(words)), "{odd}: {:?}", loaded.warnings);
+    }
+    let hasty =
+        load_text(&format!("{GOOD}\n[[workflows]]\nname = \"tick\"\nevery = \"5s\"\ngrace = \"1s\"\n")).unwrap();
+    assert!(hasty.warnings.iter().any(|w| w.message.contains("between two looks")), "{:?}", hasty.warnings);
+}
+
 #[test]
 fn a_total_failure_must_exceed_a_tier_exactly() {
     let tiers = |burn: &str| {

@@ -17,10 +17,13 @@ const LEVELS: [Level; 4] = [
     Level { size: 10, age_max: 3_600 + 60 },
     Level { size: 60, age_max: 21_600 + 300 },
     Level { size: 300, age_max: 259_200 + 3_600 },
-    Level { size: HOUR, age_max: 30 * 86_400 + HOUR },
+    Level { size: HOUR, age_max: KEPT_MAX + HOUR },
 ];
 
 pub(super) const HOUR: i64 = 3_600;
+
+/// How long counts are kept for windows, in s.
+pub(super) const KEPT_MAX: i64 = 30 * 86_400;
 
 /// Size of the finest bucket, in s; looks are at its multiples.
 pub(super) const TICK: i64 = 10;

@@ -288,6 +288,11 @@ impl BurnTier {
         let threshold = || Ratio::parse(&self.burn)?.times(Ratio::parse(slo)?.complement()?);
         threshold().is_none_or(is_within_reach)
     }
+
+    /// Whether it fires at less than the objective allows, exactly.
+    pub(super) fn is_within_objective(&self) -> bool {
+        Ratio::parse(&self.burn).is_some_and(|burn| burn.compare(Ratio::ONE) == std::cmp::Ordering::Less)
+    }
 }
 
 fn is_within_reach(threshold: Ratio) -> bool {
@@ -295,7 +300,7 @@ fn is_within_reach(threshold: Ratio) -> bool {
 }
 
 /// The four tiers of the contract.
-fn default_tiers() -> [BurnTier; 4] {
+pub(super) fn default_tiers() -> [BurnTier; 4] {
     let tier = |name: &str, burn: &str, long, short, severity| BurnTier {
         name: name.to_owned(),
         burn: burn.to_owned(),

@@ -16,7 +16,7 @@ pub(super) const CALLS_MAX: usize = 100;
 const SUBJECTS_MAX: usize = 256;
 
 /// Workflows that are remembered of each.
-const WORKFLOWS_MAX: usize = 64;
+pub(super) const WORKFLOWS_MAX: usize = 64;
 
 /// A dead letter that came in.
 #[derive(Clone, Debug, PartialEq, Eq)]

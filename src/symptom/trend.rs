@@ -1,7 +1,7 @@
 //! `failure_trend` and `retry_pressure`: more than is usual, and more tries than there is work. Ticket material: an
 //! unusual number is no broken promise.
 
-use super::buckets::{HOUR, floor};
+use super::buckets::{HOUR, KEPT_MAX, floor};
 use super::dead_letter::count;
 use super::memory::Memory;
 use super::reading::{Context, Read};
@@ -16,6 +16,9 @@ const WEEKS: i64 = 4;
 const WEEKS_MIN: usize = 2;
 
 const WEEK: i64 = 7 * 86_400;
+
+/// The longest window of which counts of all these weeks are kept, in s.
+pub(super) const WINDOW_MAX: i64 = KEPT_MAX - WEEKS * WEEK;
 
 /// Finished runs below which retries per run say nothing.
 const FINISHED_MIN: u64 = 3;
