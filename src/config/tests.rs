@@ -653,6 +653,7 @@ fn the_widest_thresholds_that_are_remembered_are_taken() {
         "kind = \"repeat_offender\"\ncount = 200\nof = 200".into(),
         "kind = \"systemic\"\ncount = 64".into(),
         "kind = \"breaker\"\nof = 100".into(),
+        "kind = \"systemic\"\nmatch = { downstream = \"hub*\" }".into(),
         "kind = \"run_failed\"\nmatch = { \"label.team\" = \"sa*\" }\n[[workflows]]\nname = \"crm\"\nlabels = { team = \"sales\" }"
             .into(),
     ] {

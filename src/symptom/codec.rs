@@ -4,20 +4,21 @@
 use super::buckets::Series;
 use super::counts::{Counts, Producer};
 use super::memory::Memory;
-use super::shared::{Call, Hit, Hits, Letter, Shared};
+use super::shared::{Call, Hit, Hits, Letter, Said, Shared};
 use super::streak::Failed;
 use crate::event::{BreakerState, HeartbeatStatus};
 use crate::name::WorkflowName;
 
-/// The first byte of each part.
+/// The first byte of a workflow's part, and of the part that they share.
 const VERSION: u8 = 1;
+const SHARED_VERSION: u8 = 2;
 
 #[derive(Default)]
 struct Writer(Vec<u8>);
 
 impl Writer {
-    fn new() -> Self {
-        Self(vec![VERSION])
+    fn new(version: u8) -> Self {
+        Self(vec![version])
     }
 
     fn number(&mut self, mut n: u64) {
@@ -73,9 +74,9 @@ impl Writer {
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn new(bytes: &'a [u8]) -> Option<Self> {
-        let (version, rest) = bytes.split_first()?;
-        (*version == VERSION).then_some(Self(rest))
+    fn new(version: u8, bytes: &'a [u8]) -> Option<Self> {
+        let (found, rest) = bytes.split_first()?;
+        (*found == version).then_some(Self(rest))
     }
 
     fn byte(&mut self) -> Option<u8> {
@@ -157,7 +158,7 @@ fn at_place<T: Copy>(all: &[T], place: u64) -> Option<T> {
 
 /// One workflow's memory.
 pub(super) fn write_memory(memory: &Memory) -> Vec<u8> {
-    let mut out = Writer::new();
+    let mut out = Writer::new(VERSION);
     for at in [memory.first_heard_at, memory.heard_at, memory.first_run_at, memory.row.good_at] {
         out.maybe(at, Writer::instant);
     }
@@ -211,7 +212,7 @@ fn write_reports(out: &mut Writer, memory: &Memory) {
 
 /// One workflow's memory; none when the bytes are not of this version, or damaged.
 pub(super) fn read_memory(bytes: &[u8]) -> Option<Memory> {
-    let mut read = Reader::new(bytes)?;
+    let mut read = Reader::new(VERSION, bytes)?;
     let mut memory = Memory {
         first_heard_at: read.maybe(Reader::instant)?,
         heard_at: read.maybe(Reader::instant)?,
@@ -276,7 +277,7 @@ fn read_reports(read: &mut Reader<'_>, memory: &mut Memory) -> Option<()> {
 
 /// What workflows share.
 pub(super) fn write_shared(shared: &Shared) -> Vec<u8> {
-    let mut out = Writer::new();
+    let mut out = Writer::new(SHARED_VERSION);
     out.length(shared.letters.len());
     for letter in &shared.letters {
         out.instant(letter.at);
@@ -293,9 +294,12 @@ pub(super) fn write_shared(shared: &Shared) -> Vec<u8> {
             out.number(u64::from(call.is_good));
             out.text(call.workflow.as_str());
         }
-        out.maybe(downstream.said, |out, (state, at)| {
-            out.number(breaker_place(state));
-            out.instant(at);
+        out.maybe(downstream.said.as_ref(), |out, said| {
+            out.number(breaker_place(said.state));
+            out.instant(said.at);
+            out.instant(said.since);
+            out.length(said.by.len());
+            said.by.iter().for_each(|workflow| out.text(workflow.as_str()));
         });
     }
     out.length(shared.errors.len());
@@ -306,9 +310,16 @@ pub(super) fn write_shared(shared: &Shared) -> Vec<u8> {
     out.0
 }
 
+fn read_said(read: &mut Reader<'_>) -> Option<Said> {
+    let state = at_place(BreakerState::ALL, read.number()?)?;
+    let (at, since) = (read.instant()?, read.instant()?);
+    let by = (0..read.length()?).map(|_| read.text().map(WorkflowName::new)).collect::<Option<_>>()?;
+    Some(Said { state, at, since, by })
+}
+
 /// What workflows share; none when the bytes are not of this version, or damaged.
 pub(super) fn read_shared(bytes: &[u8]) -> Option<Shared> {
-    let mut read = Reader::new(bytes)?;
+    let mut read = Reader::new(SHARED_VERSION, bytes)?;
     let mut shared = Shared::default();
     for _ in 0..read.length()? {
         let letter = Letter { at: read.instant()?, key: read.number()?, workflow: WorkflowName::new(read.text()?) };
@@ -322,10 +333,7 @@ pub(super) fn read_shared(bytes: &[u8]) -> Option<Shared> {
             let (at, is_good) = (read.instant()?, read.number()? != 0);
             downstream.calls.push_back(Call { at, is_good, workflow: WorkflowName::new(read.text()?) });
         }
-        downstream.said = read.maybe(|read| {
-            let state = at_place(BreakerState::ALL, read.number()?)?;
-            Some((state, read.instant()?))
-        })?;
+        downstream.said = read.maybe(read_said)?;
     }
     for _ in 0..read.length()? {
         let name = read.text()?;

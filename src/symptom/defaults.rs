@@ -41,7 +41,7 @@ impl Rules {
         let domain = entry.map(|w| w.domain).unwrap_or_default();
         let applied = |rule: &SymptomRule| {
             let ask = ask(rule, entry, domain)?;
-            self.fits(&rule.matcher, name).then(|| Applied {
+            self.fits(&rule.matcher, name, None).then(|| Applied {
                 name: Arc::from(rule.name.as_str()),
                 severity: rule.severity,
                 mode: rule.mode,
@@ -61,15 +61,17 @@ impl Rules {
         self.rules.iter().filter_map(|rule| Some((rule, SharedAsk::of(&rule.kind)?)))
     }
 
-    /// Whether a matcher fits a workflow by what config says of it: a key that only events have does not.
-    pub(super) fn fits(&self, matcher: &Matcher, name: &WorkflowName) -> bool {
+    /// Whether a matcher fits a workflow by what config says of it, and the downstream that is meant, if one is. A key that
+    /// only events have does not fit.
+    pub(super) fn fits(&self, matcher: &Matcher, name: &WorkflowName, downstream: Option<&str>) -> bool {
         let entry = self.workflows.find(name);
         matcher.keys().all(|(key, globs)| {
             let value = match key {
                 MatchKey::Workflow => Some(name.as_str()),
                 MatchKey::Domain => Some(entry.map(|w| w.domain).unwrap_or_default().as_str()),
                 MatchKey::Label(label) => entry.and_then(|w| w.labels.get(label)).map(String::as_str),
-                MatchKey::Class | MatchKey::Step | MatchKey::Downstream => None,
+                MatchKey::Downstream => downstream,
+                MatchKey::Class | MatchKey::Step => None,
             };
             value.is_some_and(|value| globs.iter().any(|glob| glob.matches(value)))
         })

@@ -50,7 +50,8 @@ impl Watch {
         self.shared_due = None;
         let mut kept = Vec::new();
         for (rule, ask) in self.rules.shared() {
-            let found = SharedLook { rules: &self.rules, rule, shared: &self.shared, at: tick }.read(&ask);
+            let look = SharedLook { rules: &self.rules, rule, shared: &self.shared, before: &before, at: tick };
+            let found = look.read(&ask);
             let next = found.next_at.map(|next| floor(next.max(tick + 1) + TICK - 1, TICK));
             self.shared_due = [self.shared_due, next].into_iter().flatten().min();
             let is_of = |key: &&SymptomKey| key.rule == rule.name;
@@ -116,7 +117,8 @@ impl Watch {
     fn shared_states_at(&self, tick: i64) -> Vec<SymptomState> {
         let mut states = self.shared_states.clone();
         for (rule, ask) in self.rules.shared() {
-            let found = SharedLook { rules: &self.rules, rule, shared: &self.shared, at: tick }.read(&ask);
+            let before = &self.shared_states;
+            let found = SharedLook { rules: &self.rules, rule, shared: &self.shared, before, at: tick }.read(&ask);
             for ((workflow, subject), finding) in found.findings {
                 let key = SymptomKey { rule: rule.name.clone(), workflow, subject };
                 if let Some(state) = states.remove(&key) {

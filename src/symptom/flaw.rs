@@ -79,13 +79,18 @@ impl SymptomRule {
 
     /// A key that the subject of the rule never has fits nothing.
     fn match_flaws(&self, flaws: &mut Flaws) {
+        let has_downstream = matches!(self.kind, SymptomKind::Systemic { .. } | SymptomKind::Breaker { .. });
         for (key, _) in self.matcher.keys() {
-            match key {
-                MatchKey::Workflow | MatchKey::Domain | MatchKey::Label(_) => {}
-                MatchKey::Class | MatchKey::Step | MatchKey::Downstream => flaws.refuse(
-                    "match",
-                    format!("can't fire: a symptom is of a workflow, which has no {key}; match workflow, domain or label.<key>"),
-                ),
+            let has = match key {
+                MatchKey::Workflow | MatchKey::Domain | MatchKey::Label(_) => true,
+                MatchKey::Downstream => has_downstream,
+                MatchKey::Class | MatchKey::Step => false,
+            };
+            if !has {
+                let words = format!(
+                    "can't fire: it is of a workflow, which has no {key}; match workflow, domain or label.<key>"
+                );
+                flaws.refuse("match", words);
             }
         }
     }

@@ -2,6 +2,7 @@
 //! found in it, all pure: the shell hands in signals, dead letters and the time, and stores what comes back.
 
 mod absence;
+mod breaker;
 mod buckets;
 mod budget;
 mod burn_rate;

@@ -1,4 +1,4 @@
-//! `repeat_offender`, `systemic` and `breaker`: what several workflows have in common. Workflows are counted, not events,
+//! `repeat_offender` and `systemic`: what several workflows have in common. Workflows are counted, not events,
 //! so that a single noisy one is never many.
 
 use super::dead_letter::count as number;
@@ -6,23 +6,13 @@ use super::defaults::Rules;
 use super::plan::SharedAsk;
 use super::rule::SymptomRule;
 use super::sentence::{self, Subject};
-use super::shared::{Call, Downstream, Hit, Hits, Letter, Shared};
-use super::state::Finding;
-use crate::event::BreakerState;
+use super::shared::{Hit, Hits, Letter, Shared};
+use super::state::{Finding, SymptomKey, SymptomState};
 use crate::name::WorkflowName;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Dead letters older than this are no pattern of today, in s.
 const LETTER_AGE_MAX: i64 = 7 * 86_400;
-
-/// Calls older than this say nothing of a downstream now, in s.
-const CALL_AGE_MAX: i64 = 86_400;
-
-/// The same, of a downstream that nobody ever reports a good call of: good ones may be missing.
-const UNPRAISED_AGE_MAX: i64 = 3_600;
-
-/// Calls of others that can speak for a downstream against one workflow that fails.
-const OTHERS_MIN: usize = 3;
 
 /// What a shared rule finds: by workflow and subject.
 #[derive(Debug, Default)]
@@ -33,7 +23,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    fn next(&mut self, at: i64) {
+    pub fn next(&mut self, at: i64) {
         self.next_at = Some(self.next_at.map_or(at, |next| next.min(at)));
     }
 }
@@ -43,6 +33,8 @@ pub(super) struct SharedLook<'a> {
     pub rules: &'a Rules,
     pub rule: &'a SymptomRule,
     pub shared: &'a Shared,
+    /// What was found at the last look.
+    pub before: &'a BTreeMap<SymptomKey, SymptomState>,
     /// In s.
     pub at: i64,
 }
@@ -57,11 +49,12 @@ impl SharedLook<'_> {
         }
     }
 
-    fn fits(&self, workflow: &WorkflowName) -> bool {
-        self.rules.fits(&self.rule.matcher, workflow)
+    /// Whether the rule is for a workflow, as what it calls that downstream.
+    pub(super) fn fits(&self, workflow: &WorkflowName, downstream: Option<&str>) -> bool {
+        self.rules.fits(&self.rule.matcher, workflow, downstream)
     }
 
-    fn finding(&self, value: u64, sentence: sentence::Sentence, workflows: Vec<WorkflowName>) -> Finding {
+    pub(super) fn finding(&self, value: u64, sentence: sentence::Sentence, workflows: Vec<WorkflowName>) -> Finding {
         Finding {
             severity: self.rule.severity,
             tiers: Vec::new(),
@@ -86,7 +79,7 @@ impl SharedLook<'_> {
         }
         found.next(oldest.at + LETTER_AGE_MAX);
         for (workflow, letters) in own {
-            if letters >= count && self.fits(workflow) {
+            if letters >= count && self.fits(workflow, None) {
                 let within = (self.at - oldest.at).max(0);
                 let sentence = sentence::repeat_offender(workflow, letters, last.len() as u64, within);
                 let finding = self.finding(letters, sentence, vec![workflow.clone()]);
@@ -102,7 +95,8 @@ impl SharedLook<'_> {
         let mut found = Found::default();
         let mut explained: BTreeSet<&str> = BTreeSet::new();
         for (name, downstream) in &self.shared.downstreams {
-            let hits = self.hit_within(&downstream.hits, window, |_| true, &mut found);
+            let fits = |workflow: &WorkflowName, _: &Hit| self.fits(workflow, Some(name));
+            let hits = self.hit_within(&downstream.hits, window, fits, &mut found);
             if hits.len() as u64 >= count {
                 explained.insert(name);
                 let sentence = sentence::systemic(&Subject::Downstream(name), &hits, window);
@@ -112,7 +106,9 @@ impl SharedLook<'_> {
         }
         for (name, hits) in &self.shared.errors {
             let is_open = |hit: &Hit| hit.downstream.as_deref().is_none_or(|name| !explained.contains(name));
-            let hits = self.hit_within(hits, window, is_open, &mut found);
+            let fits =
+                |workflow: &WorkflowName, hit: &Hit| is_open(hit) && self.fits(workflow, hit.downstream.as_deref());
+            let hits = self.hit_within(hits, window, fits, &mut found);
             if hits.len() as u64 >= count {
                 let sentence = sentence::systemic(&Subject::Error(name), &hits, window);
                 let finding = self.finding(hits.len() as u64, sentence, hits);
@@ -126,80 +122,18 @@ impl SharedLook<'_> {
         &self,
         hits: &Hits,
         window: i64,
-        counts: impl Fn(&Hit) -> bool,
+        counts: impl Fn(&WorkflowName, &Hit) -> bool,
         found: &mut Found,
     ) -> Vec<WorkflowName> {
         let from = self.at - window;
         if hits.latest_at <= from {
             return Vec::new();
         }
-        let inside = |(name, hit): &(&WorkflowName, &Hit)| hit.at > from && counts(hit) && self.fits(name);
+        let inside = |(name, hit): &(&WorkflowName, &Hit)| hit.at > from && counts(name, hit);
         let inside: Vec<(&WorkflowName, &Hit)> = hits.by.iter().filter(inside).collect();
         if let Some(oldest) = inside.iter().map(|(_, hit)| hit.at).min() {
             found.next(oldest + window);
         }
         inside.into_iter().map(|(name, _)| name.clone()).collect()
-    }
-
-    /// A downstream fails `ratio` or more of its last `of` calls, or a pipeline's breaker says that it is open. When the
-    /// calls of the workflow that fails most are left out, what others called must not speak against it.
-    fn breaker(&self, ratio: f64, of: u64) -> Found {
-        let mut found = Found::default();
-        for (name, downstream) in &self.shared.downstreams {
-            let subject = || (None, Some(format!("downstream:{name}")));
-            match downstream.said {
-                Some((BreakerState::Open | BreakerState::HalfOpen, since)) => {
-                    let sentence = sentence::breaker_open(name, (self.at - since).max(0));
-                    found.findings.insert(subject(), self.finding(1, sentence, Vec::new()));
-                    continue;
-                }
-                Some((BreakerState::Closed, _)) | None => {}
-            }
-            if let Some((failed, calls)) = self.calls_failed(downstream, ratio, of, &mut found) {
-                let within = calls.last().map_or(0, |oldest| (self.at - oldest.at).max(0));
-                let workflows: BTreeSet<&WorkflowName> = calls.iter().map(|call| &call.workflow).collect();
-                let workflows: Vec<WorkflowName> = workflows.into_iter().cloned().collect();
-                let sentence = sentence::breaker(name, failed, calls.len() as u64, within, &workflows);
-                found.findings.insert(subject(), self.finding(failed, sentence, workflows));
-            }
-        }
-        found
-    }
-
-    fn calls_failed<'d>(
-        &self,
-        downstream: &'d Downstream,
-        ratio: f64,
-        of: u64,
-        found: &mut Found,
-    ) -> Option<(u64, Vec<&'d Call>)> {
-        let take = usize::try_from(of).unwrap_or(usize::MAX);
-        let bad = downstream.calls.iter().rev().take(take).filter(|call| !call.is_good).count();
-        if number(bad as u64) < ratio * number(of) {
-            return None;
-        }
-        let is_praised = downstream.calls.iter().any(|call| call.is_good);
-        let age_max = if is_praised { CALL_AGE_MAX } else { UNPRAISED_AGE_MAX };
-        let is_recent = |call: &&Call| call.at > self.at - age_max;
-        let last: Vec<&Call> = downstream.calls.iter().rev().take(take).filter(is_recent).collect();
-        if (last.len() as u64) < of || !last.iter().any(|call| self.fits(&call.workflow)) {
-            return None;
-        }
-        found.next(last.last().map_or(self.at, |oldest| oldest.at) + age_max);
-        let failed = last.iter().filter(|call| !call.is_good).count();
-        let share = |failed: usize, of: usize| number(failed as u64) / number(of.max(1) as u64);
-        if share(failed, last.len()) < ratio {
-            return None;
-        }
-        let mut failures: BTreeMap<&WorkflowName, usize> = BTreeMap::new();
-        for call in last.iter().filter(|call| !call.is_good) {
-            *failures.entry(&call.workflow).or_default() += 1;
-        }
-        let noisiest = failures.iter().max_by_key(|(_, count)| **count).map(|(name, _)| *name);
-        let others: Vec<&Call> =
-            downstream.calls.iter().filter(|call| is_recent(call) && Some(&call.workflow) != noisiest).collect();
-        let others_failed = others.iter().filter(|call| !call.is_good).count();
-        let is_contradicted = others.len() >= OTHERS_MIN && share(others_failed, others.len()) < ratio;
-        (!is_contradicted).then_some((failed as u64, last))
     }
 }

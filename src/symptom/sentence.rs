@@ -294,9 +294,10 @@ pub(super) fn breaker(downstream: &str, failed: u64, of: u64, within: i64, workf
 }
 
 /// `The circuit breaker of hubspot has been open for 4 min`.
-pub(super) fn breaker_open(downstream: &str, lasts: i64) -> Sentence {
+pub(super) fn breaker_open(downstream: &str, lasts: i64, workflows: &[WorkflowName]) -> Sentence {
+    let names = listed(workflows.iter().map(WorkflowName::as_str));
     Sentence {
         text: format!("The circuit breaker of {downstream} has been open for {}", span(lasts)),
-        detail: "It was opened by a pipeline, not from counts.".to_owned(),
+        detail: format!("A pipeline said so; it was not counted here. Called by {names}."),
     }
 }

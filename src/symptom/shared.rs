@@ -4,7 +4,7 @@
 use super::signal::What;
 use crate::event::BreakerState;
 use crate::name::WorkflowName;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Dead letters that are remembered; a rule may ask for as many.
 pub(super) const LETTERS_MAX: usize = 200;
@@ -17,6 +17,9 @@ const SUBJECTS_MAX: usize = 256;
 
 /// Workflows that are remembered of each.
 pub(super) const WORKFLOWS_MAX: usize = 64;
+
+/// Who called a downstream so long before its breaker opened may have been hit by what opened it, in s.
+const CALLERS_AGE_MAX: i64 = 3_600;
 
 /// A dead letter that came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,8 +65,20 @@ pub(super) struct Downstream {
     pub hits: Hits,
     /// Calls, oldest first.
     pub calls: VecDeque<Call>,
-    /// What a breaker last said, and when.
-    pub said: Option<(BreakerState, i64)>,
+    /// What a breaker of it last said.
+    pub said: Option<Said>,
+}
+
+/// What was said of a circuit breaker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    pub state: BreakerState,
+    /// The last word, in s.
+    pub at: i64,
+    /// Since when it is closed, or is not, in s.
+    pub since: i64,
+    /// Who said that it is not closed, and who called in the hour before.
+    pub by: BTreeSet<WorkflowName>,
 }
 
 /// The memory that workflows share.
@@ -105,7 +120,7 @@ impl Shared {
                 true
             }
             What::Breaker { downstream, state } => {
-                self.breaker(downstream, *state, at);
+                self.breaker(downstream, workflow, *state, at);
                 true
             }
             What::Recovery { .. } | What::Runs { .. } | What::Totals { .. } | What::Heartbeat { .. } => false,
@@ -153,12 +168,23 @@ impl Shared {
         hits.put(workflow, Hit { at, downstream: downstream.map(str::to_owned) });
     }
 
-    fn breaker(&mut self, name: &str, state: BreakerState, at: i64) {
+    fn breaker(&mut self, name: &str, workflow: &WorkflowName, state: BreakerState, at: i64) {
         let downstream = self.downstream(name);
-        if downstream.said.is_some_and(|(_, last)| at < last) {
+        if downstream.said.as_ref().is_some_and(|said| at < said.at) {
             return;
         }
-        downstream.said = Some((state, at));
+        let is_closed = state == BreakerState::Closed;
+        let known = downstream.said.take().filter(|said| (said.state == BreakerState::Closed) == is_closed);
+        let recent = downstream.calls.iter().filter(|call| call.at > at - CALLERS_AGE_MAX);
+        let recent = || recent.map(|call| call.workflow.clone()).collect();
+        let said = known.unwrap_or_else(|| Said { state, at, since: at, by: recent() });
+        let mut said = Said { state, at, ..said };
+        if is_closed {
+            said.by.clear();
+        } else if said.by.len() < WORKFLOWS_MAX {
+            said.by.insert(workflow.clone());
+        }
+        downstream.said = Some(said);
         // What was called before is what the breaker has judged.
         downstream.calls.retain(|call| call.at > at);
     }
@@ -174,7 +200,7 @@ impl Shared {
 impl Downstream {
     fn latest_at(&self) -> Option<i64> {
         let hit = (!self.hits.by.is_empty()).then_some(self.hits.latest_at);
-        hit.max(self.calls.back().map(|call| call.at)).max(self.said.map(|(_, at)| at))
+        hit.max(self.calls.back().map(|call| call.at)).max(self.said.as_ref().map(|said| said.at))
     }
 }
 

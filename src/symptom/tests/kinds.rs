@@ -1,7 +1,7 @@
 //! Every kind through the door: when it fires, when it clears, and how it reads.
 
 use super::*;
-use crate::event::{BreakerState, HeartbeatStatus};
+use crate::event::HeartbeatStatus;
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 3_600;
@@ -9,7 +9,7 @@ const DAY: i64 = 86_400;
 
 /// Plays signals in order, with looks every `step` seconds from the first of them until `until`. Returns what changed,
 /// as (second, word, tier, text).
-fn play(watch: &mut Watch, signals: &[Signal], until: i64, step: i64) -> Vec<(i64, &'static str, String)> {
+pub(super) fn play(watch: &mut Watch, signals: &[Signal], until: i64, step: i64) -> Vec<(i64, &'static str, String)> {
     let mut changes = Vec::new();
     let mut signals = signals.iter().peekable();
     let start = signals.peek().map_or(0, |signal| since_t0(signal.at).div_euclid(10) * 10);
@@ -23,7 +23,7 @@ fn play(watch: &mut Watch, signals: &[Signal], until: i64, step: i64) -> Vec<(i6
     changes
 }
 
-fn word(change: &Change) -> &'static str {
+pub(super) fn word(change: &Change) -> &'static str {
     match change {
         Change::Fired(_) => "fired",
         Change::Moved(_) => "moved",
@@ -32,15 +32,15 @@ fn word(change: &Change) -> &'static str {
     }
 }
 
-fn sentence(state: &SymptomState) -> String {
+pub(super) fn sentence(state: &SymptomState) -> String {
     format!("{} | {}", state.text, state.detail)
 }
 
-fn one(kind: SymptomKind) -> Watch {
+pub(super) fn one(kind: SymptomKind) -> Watch {
     watch(vec![], &[rule("rule", kind)])
 }
 
-fn times(changes: &[(i64, &'static str, String)]) -> Vec<(i64, &'static str)> {
+pub(super) fn times(changes: &[(i64, &'static str, String)]) -> Vec<(i64, &'static str)> {
     changes.iter().map(|(at, word, _)| (*at, *word)).collect()
 }
 
@@ -194,7 +194,13 @@ fn more_dead_letters_than_allowed_fire_by_depth_and_by_rate() {
     assert_eq!(word(&watch.look(at(600), &[])[0]), "cleared");
 }
 
-fn dead_letter(workflow: &str, second: i64, key: u64, downstream: Option<&str>, error: Option<&str>) -> Signal {
+pub(super) fn dead_letter(
+    workflow: &str,
+    second: i64,
+    key: u64,
+    downstream: Option<&str>,
+    error: Option<&str>,
+) -> Signal {
     let what = What::Failure {
         is_final: true,
         letter: Some(key),
@@ -207,7 +213,7 @@ fn dead_letter(workflow: &str, second: i64, key: u64, downstream: Option<&str>, 
     signal(workflow, second, what)
 }
 
-fn systemic() -> SymptomKind {
+pub(super) fn systemic() -> SymptomKind {
     SymptomKind::Systemic { count: None, window: None }
 }
 
@@ -254,7 +260,7 @@ fn a_workflow_with_three_of_the_last_twenty_dead_letters_is_a_repeat_offender() 
     insta::assert_snapshot!(changes[0].2, @"a left 3 of the last 20 dead letters | All 20 came within 3 min 50 s.");
 }
 
-fn call(workflow: &str, second: i64, is_good: bool) -> Signal {
+pub(super) fn call(workflow: &str, second: i64, is_good: bool) -> Signal {
     let downstream = Some("hubspot".to_owned());
     let what = match is_good {
         true => What::Runs { ok: 1, failed: 0, downstream },
@@ -269,36 +275,6 @@ fn call(workflow: &str, second: i64, is_good: bool) -> Signal {
         },
     };
     signal(workflow, second, what)
-}
-
-fn breaker() -> SymptomKind {
-    SymptomKind::Breaker { ratio: None, of: None }
-}
-
-#[test]
-fn half_of_the_last_ten_calls_trip_the_breaker() {
-    let mut signals: Vec<Signal> = (0..5).map(|n| call("a", n * 10, true)).collect();
-    signals.extend((5..10).map(|n| call("a", n * 10, false)));
-    signals.extend((10..16).map(|n| call("a", n * 10, true)));
-    let changes = play(&mut one(breaker()), &signals, 200, 10);
-    assert_eq!(times(&changes), [(100, "fired"), (160, "cleared")]);
-    insta::assert_snapshot!(changes[0].2, @"hubspot failed 5 of its last 10 calls | Called by a, within 1 min 40 s.");
-    assert_eq!(play(&mut one(breaker()), &signals[..9], 200, 10), [], "nine calls are too few");
-}
-
-#[test]
-fn a_downstream_that_answers_others_is_not_blamed_for_one_workflow() {
-    let mut signals: Vec<Signal> = (0..10).map(|n| call(["b", "c"][n as usize % 2], n * 10, true)).collect();
-    signals.extend((10..20).map(|n| call("noisy", n * 10, false)));
-    assert_eq!(play(&mut one(breaker()), &signals, 400, 10), []);
-}
-
-#[test]
-fn a_breaker_event_decides_at_once() {
-    let said = |second, state| signal("a", second, What::Breaker { downstream: "hubspot".to_owned(), state });
-    let signals = [said(0, BreakerState::Open), said(100, BreakerState::HalfOpen), said(200, BreakerState::Closed)];
-    let changes = play(&mut one(breaker()), &signals, 300, 10);
-    assert_eq!(times(&changes), [(10, "fired"), (210, "cleared")]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Looking only when there is news or something is due finds the same, at the same instants, as looking every 10 s.
 
 use super::*;
-use crate::event::HeartbeatStatus;
+use crate::event::{BreakerState, HeartbeatStatus};
 use proptest::prelude::*;
 
 const HORIZON: i64 = 2 * 86_400;
@@ -41,7 +41,7 @@ fn new_watch() -> Watch {
 /// A burst of one kind of signal: from when, how many, how far apart, what.
 fn bursts() -> impl Strategy<Value = Vec<(i64, i64, i64, u8, bool)>> {
     let step = prop_oneof![1i64..30, 60i64..400, 1_000i64..4_000];
-    proptest::collection::vec((0i64..HORIZON / 2, 1i64..40, step, 0u8..10, any::<bool>()), 1..9)
+    proptest::collection::vec((0i64..HORIZON / 2, 1i64..40, step, 0u8..11, any::<bool>()), 1..9)
 }
 
 fn what(kind: u8, n: i64) -> What {
@@ -69,6 +69,10 @@ fn what(kind: u8, n: i64) -> What {
             times: 1,
         },
         8 => What::Recovery { run: None, downstream, times: 1 },
+        9 => {
+            let state = BreakerState::ALL[usize::try_from(n % 3).unwrap()];
+            What::Breaker { downstream: "hubspot".to_owned(), state }
+        }
         _ => What::Heartbeat { status: HeartbeatStatus::ALL[usize::try_from(n % 3).unwrap()] },
     }
 }

@@ -1,5 +1,6 @@
 //! Tests of the room through its door: timelines in virtual time, and what they are made with.
 
+mod breaker;
 mod burn;
 mod hot;
 mod kinds;
