@@ -361,7 +361,8 @@ mod tests {
             burns: vec![(minutes(5), Some(2.5)), (minutes(60), None), (minutes(4320), Some(0.0))],
             failed: 1,
             total: 40,
-            left: Some(0.5),
+            left: None,
+            failed_lately: 0,
         };
         let snapshot = GaugeSnapshot { burn_rates: burns_of(&budget).collect(), ..GaugeSnapshot::default() };
         let text = Metrics::default().encode(&snapshot);

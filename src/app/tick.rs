@@ -333,13 +333,18 @@ impl Ticker {
         agenda: &mut Agenda,
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
-        let firing = self.firing();
+        let (firing, mut budgets) = (self.firing(), BTreeMap::<_, Arc<Vec<Budget>>>::new());
         let mut ready = Vec::with_capacity(agenda.due.len());
         for (target, mut occasion) in std::mem::take(&mut agenda.due) {
             match watermark.passed(occasion.window.end_at, now) {
                 Some(passed) => {
                     occasion.incomplete = passed.incomplete;
                     occasion.firing = firing.clone();
+                    if occasion.window.tells_budgets() {
+                        let end_at = occasion.window.end_at;
+                        let budgets = budgets.entry(end_at).or_insert_with(|| self.symptoms.budgets_at(end_at).into());
+                        occasion.budgets = budgets.clone();
+                    }
                     self.waiting.remove(&target);
                     if let Some(settings) = live.config.digests.get(&target.digest) {
                         agenda.look_at(settings.schedule.next_after(now, settings.timezone));
@@ -391,6 +396,7 @@ impl Ticker {
                 late: late.map(|l| Late { slots_count: l.slots_missed, away: None }),
                 incomplete: None,
                 firing: Arc::default(),
+                budgets: Arc::default(),
             }),
         })
     }

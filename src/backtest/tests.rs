@@ -172,6 +172,50 @@ fn a_hold_is_said_once_and_ends_at_opening() {
 }
 
 #[test]
+fn a_weekly_digest_tells_what_is_left_of_budgets_as_of_its_window_and_a_daily_one_does_not() {
+    let config = CONFIG
+        .replace("[digests.quick]\ncron = \"*/7 * * * *\"", "[digests.weekly]\ncron = \"0 10 * * MON\"")
+        .replace("digest.quick = [\"ops\"]", "digest.weekly = [\"ops\", \"owner\"]")
+        .replace("cron = \"0 * * * *\"", "cron = \"0 10 * * *\"")
+        .replace("name = \"report\"", "name = \"report\"\nslo = 0.99\nexpected_per_day = 1000")
+        .replace("name = \"pay\"", "name = \"pay\"\nslo = 0.9\nexpected_per_day = 10");
+    let outcome = |workflow: &str, hour: i64, ok: u64, failed: u64| {
+        let when = at("2026-11-30T10:30:00Z") + TimeDelta::hours(hour);
+        json!({ "id": format!("{workflow}-{hour}"), "type": "outcome", "workflow": workflow, "occurred_at": when, "ok": ok, "failed": failed })
+            .to_string()
+    };
+    let mut lines: Vec<String> =
+        (0..8 * 24).map(|hour| outcome("report", hour, 41, u64::from(hour % 8 == 0))).collect();
+    lines.push(outcome("pay", 30, 0, 6));
+    // After the window of the week, but before the digest of it could be any later.
+    lines.push(outcome("pay", 7 * 24, 0, 60));
+    let found = run(None, &config, &lines, "2026-11-30T10:00:00Z", "2026-12-08T12:00:00Z");
+    let text = |digest: &str, receiver: &str| {
+        let all = found.of("digest");
+        let line = all
+            .iter()
+            .find(|l| l["digest"] == digest && l["receiver"] == receiver && l["at"] == "2026-12-07T10:00:00Z");
+        line.map(|line| line["text"].as_str().unwrap().to_owned()).unwrap()
+    };
+    let section = |receiver: &str| {
+        let text = text("weekly", receiver);
+        text.split("ERROR BUDGET").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap().to_owned()
+    };
+    insta::assert_snapshot!(section("ops"), @r"
+      (30 days)
+    ------------------------------------------------------------------------
+    Workflow                    Target             Spent
+    pay                           90 %           6 of 30
+      80 % left, lasts 28 days at this week’s pace; only 5 d 17 h are known
+    report                        99 %         21 of 300
+      93 % left, lasts the period; only 6 d 23 h are known
+    ");
+    let own = section("owner:asha@example.com");
+    assert!(own.contains("pay ") && !own.contains("report "), "an owner reads of their own: {own}");
+    assert!(!text("daily", "ops").contains("ERROR BUDGET"));
+}
+
+#[test]
 fn a_config_that_no_longer_protects_a_workflow_loses_its_page() {
     let lines = [failure(1, "pay", "2026-12-01T10:01:00Z"), failure(2, "report", "2026-12-01T10:02:00Z")];
     let tally = |config: &str| {

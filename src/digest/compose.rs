@@ -8,11 +8,13 @@
 //!                 ├─► table       workflows
 //!                 ├─► picture     plots
 //!                 ├─► pattern     weekly only
+//!                 ├─► budget      windows of about a week and more
 //!                 └─► footer      silences, unreadable, balance
 //! ```
 
 use super::action::list_actions;
 use super::attention::Attention;
+use super::budget::list_budgets;
 use super::cause::{list_causes, list_letters, sentence_case};
 use super::footer::{list_service, list_silences, list_unreadable, write_footer};
 use super::input::{DigestInput, Late};
@@ -21,7 +23,7 @@ use super::pattern::list_patterns;
 use super::picture::draw_up;
 use super::table::list_workflows;
 use super::tally::Tally;
-use super::view::{DigestView, WindowView};
+use super::view::{DigestView, Patterns, WindowView};
 use crate::name::DigestName;
 use crate::render::words;
 use chrono::SecondsFormat;
@@ -83,7 +85,7 @@ pub fn compose(input: &DigestInput) -> DigestView {
         silences: list_silences(&tally, &counts),
         unreadable: list_unreadable(&tally),
         service: list_service(&tally),
-        patterns: list_patterns(&tally, form),
+        patterns: Patterns { budgets: list_budgets(input), ..list_patterns(&tally, form) },
         footer: write_footer(&tally, &counts),
         empty: is_empty(input, counts.received, attention.is_quiet()),
         needs_you: attention.needs_you,

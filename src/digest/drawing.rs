@@ -1,6 +1,6 @@
 //! Tables in characters, for plain text and for narrow places. What they hold is composed elsewhere.
 
-use super::view::{ClassBar, DownstreamRow, Footer, HeatRow, LlmRow, RecoveryRow, Tile, WorkflowRow};
+use super::view::{BudgetRow, ClassBar, DownstreamRow, Footer, HeatRow, LlmRow, RecoveryRow, Tile, WorkflowRow};
 use crate::render::words;
 
 /// Longest name in a table.
@@ -176,6 +176,16 @@ pub(super) fn draw_llm(rows: &[LlmRow]) -> String {
     for row in rows {
         table.row(&row.class, &[&row.failures, &row.final_failures]);
         table.note(&row.workflows);
+    }
+    table.finish()
+}
+
+pub(super) fn draw_budgets(rows: &[BudgetRow]) -> String {
+    let mut table = Table::new(24, &[10, 18]);
+    table.row("Workflow", &["Target", "Spent"]);
+    for row in rows {
+        table.row(&row.workflow, &[&row.objective, &row.spent]);
+        table.note(&row.left);
     }
     table.finish()
 }

@@ -27,6 +27,11 @@ impl Window {
         (self.end_at - self.start_at).num_seconds().max(1).unsigned_abs()
     }
 
+    /// Whether it is long enough for error budgets to be told: about a week at least.
+    pub fn tells_budgets(&self) -> bool {
+        self.seconds() >= 6 * 86_400
+    }
+
     /// What a window of about this length is called; a day may be an hour shorter or longer, when clocks change.
     pub fn period(&self) -> &'static str {
         match self.seconds() / 60 {
@@ -85,6 +90,8 @@ pub struct DigestInput {
     pub pages: Vec<PageRecord>,
     /// Firing symptoms, most urgent first.
     pub urgent: Vec<SymptomLine>,
+    /// Error budgets at the end of the window, in any order; only a window that [tells](Window::tells_budgets) them needs any.
+    pub budgets: Vec<BudgetLine>,
     /// Messages that could not be decoded, by subject.
     pub unreadable: Vec<UnreadableLine>,
     /// Silences that hid something in the window (their ids occur in `Fate::Silenced`).
@@ -494,6 +501,36 @@ pub struct SymptomLine {
     pub workflow: WorkflowName,
     /// Where it can be read, below the public address: `symptoms/82`.
     pub path: Option<String>,
+}
+
+/// The error budget of one workflow by one rule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BudgetLine {
+    /// Name of the rule.
+    pub rule: String,
+    /// Its workflow.
+    pub workflow: WorkflowName,
+    /// `99.5 %`
+    pub objective: String,
+    /// Period of the objective.
+    pub period: Duration,
+    /// Failed runs of the period.
+    pub failed: u64,
+    /// Failed runs of the last 7 days.
+    pub failed_lately: u64,
+    /// Failed runs that the objective allows in the period.
+    pub allowed: f64,
+    /// Share of the budget that is left, below 0 when more than all is spent; none when nothing is known.
+    pub share_left: Option<f64>,
+    /// How much of the period is known.
+    pub known: Duration,
+}
+
+impl BudgetLine {
+    /// Whether it is less than one failure: such a workflow is judged run by run.
+    pub fn is_too_small(&self) -> bool {
+        self.allowed < 1.0
+    }
 }
 
 /// Messages of one subject that could not be decoded.

@@ -3,6 +3,7 @@
 
 mod action;
 mod attention;
+mod budget;
 mod cause;
 mod compose;
 mod drawing;
@@ -19,9 +20,9 @@ mod view;
 
 pub use compose::{compose, has_patterns};
 pub use input::{
-    Cell, DigestInput, DownstreamCount, Fate, FingerprintInfo, LETTERS_MAX, Late, LetterCount, LetterFlow, LetterGroup,
-    LetterStep, OlderLetters, PageRecord, PageState, SilenceLine, SymptomLine, Totals, UnreadableLine, Window,
-    WorkflowInfo,
+    BudgetLine, Cell, DigestInput, DownstreamCount, Fate, FingerprintInfo, LETTERS_MAX, Late, LetterCount, LetterFlow,
+    LetterGroup, LetterStep, OlderLetters, PageRecord, PageState, SilenceLine, SymptomLine, Totals, UnreadableLine,
+    Window, WorkflowInfo,
 };
 pub use sample::digest_samples;
 pub use view::{DigestCounts, DigestView};

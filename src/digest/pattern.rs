@@ -34,6 +34,7 @@ pub(super) fn list_patterns(tally: &Tally<'_>, form: Form) -> Patterns {
                 llm_lines: draw_llm(&llm.items),
                 downstreams,
                 llm,
+                ..Patterns::default()
             }
         }
     }

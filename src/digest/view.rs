@@ -521,6 +521,38 @@ pub struct Patterns {
     pub downstreams_lines: String,
     /// The failures of language models as lines of text.
     pub llm_lines: String,
+    /// Error budgets, worst first; of windows of about a week and more.
+    pub budgets: Budgets,
+}
+
+/// What is left of error budgets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Budgets {
+    /// "30 days", when all have the same period; else rows name theirs.
+    pub note: String,
+    /// Its rows.
+    pub items: Vec<BudgetRow>,
+    /// "And 12 more." or empty.
+    pub more: String,
+    /// Workflows without a row, and why; may be empty.
+    pub rest: String,
+    /// The rows as lines of text.
+    pub table_lines: String,
+}
+
+/// The error budget of one workflow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct BudgetRow {
+    /// Its name.
+    pub workflow: String,
+    /// "99.5 %"
+    pub objective: String,
+    /// Failed runs of those that the budget allows: "88 of 128".
+    pub spent: String,
+    /// The same in whole per cent, 100 at most: "69".
+    pub spent_percent: String,
+    /// "31 % left, lasts 12 days at this week’s pace"
+    pub left: String,
 }
 
 /// One downstream.

@@ -3,7 +3,7 @@
 use super::folded::{Folded, OpenCount};
 use super::snapshot::{Snapshot, WindowSnapshot};
 use super::target::Target;
-use super::urgent::{is_news, reads, urgent};
+use super::urgent::{budgets, is_news, reads, urgent};
 use crate::config::Config;
 use crate::digest::plan::Window;
 use crate::digest::{
@@ -18,7 +18,7 @@ use crate::route::Route;
 use crate::store::StoreError;
 use crate::store::catalogue::{Catalogue, Cause, Pair, RowSet};
 use crate::store::digest_input::{self as read, Count, LetterChanges, Lists, OpenIncident};
-use crate::symptom::ToldSymptom;
+use crate::symptom::{Budget, ToldSymptom};
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -37,6 +37,8 @@ pub struct Occasion {
     pub incomplete: Option<String>,
     /// Symptoms that fire.
     pub firing: Arc<Vec<ToldSymptom>>,
+    /// Error budgets at the end of the window, when it is long enough to tell of them.
+    pub budgets: Arc<Vec<Budget>>,
 }
 
 /// Last letters of a workflow that patterns look at.
@@ -132,6 +134,7 @@ impl Reading {
             letter_flow: flow,
             pages,
             urgent,
+            budgets: budgets(live, target, occasion.window, &occasion.budgets),
             unreadable: if has_unreadable(of_window, target) { of_window.unreadable.clone() } else { Vec::new() },
             service: Vec::new(),
         };

@@ -13,7 +13,7 @@ use crate::render::Content;
 use crate::store::catalogue::Catalogue;
 use crate::store::incidents::Known;
 use crate::store::{Store, StoreError, ledger};
-use crate::symptom::ToldSymptom;
+use crate::symptom::{Budget, ToldSymptom};
 use chrono::{DateTime, Utc};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -52,6 +52,7 @@ pub async fn preview(
     end: Option<DateTime<Utc>>,
     channel: Channel,
     firing: Arc<Vec<ToldSymptom>>,
+    budgets: Arc<Vec<Budget>>,
     now: DateTime<Utc>,
 ) -> Result<Content, PreviewError> {
     let all = targets(&live.config);
@@ -66,7 +67,7 @@ pub async fn preview(
         });
     };
     let window = preview_window(store, live, target, end, now).await?;
-    let occasion = Occasion { window, due_at: window.end_at, late: None, incomplete: None, firing };
+    let occasion = Occasion { window, due_at: window.end_at, late: None, incomplete: None, firing, budgets };
     let mut input = read_one(store, live, target, &occasion).await?;
     input.number = queue::peek_number(store.reader()).await?;
     let composed = compose(&input);

@@ -1,12 +1,13 @@
-//! Which firing symptoms a digest tells. Pure.
+//! Which firing symptoms and error budgets a digest tells. Pure.
 
 use super::target::{Target, mailbox};
 use crate::digest::plan::Window;
-use crate::digest::{Cell, PageRecord, PageState, SymptomLine};
+use crate::digest::{BudgetLine, Cell, PageRecord, PageState, SymptomLine};
 use crate::live::Live;
 use crate::name::WorkflowName;
-use crate::symptom::{Mode, SymptomState, ToldSymptom};
+use crate::symptom::{Budget, Mode, SymptomState, ToldSymptom};
 use std::cmp::Reverse;
+use std::time::Duration;
 
 /// The symptoms that the digest of `target` is to tell, most urgent first: those of its workflows that fire, unless an open incident that
 /// the digest lists tells of them, a silence hides them, or they are only observed.
@@ -36,6 +37,22 @@ pub(super) fn is_news(
 ) -> bool {
     let began = |state: &SymptomState| window.start_at <= state.since && state.since < window.end_at;
     for_reader(live, target, window, firing, pages).any(|state| began(state) && !state.is_of_letters())
+}
+
+/// The error budgets that the digest of `target` is to tell: those of its workflows.
+pub(super) fn budgets(live: &Live, target: &Target, window: Window, budgets: &[Budget]) -> Vec<BudgetLine> {
+    let line = |budget: &Budget| BudgetLine {
+        rule: budget.rule.clone(),
+        workflow: budget.workflow.clone(),
+        objective: budget.objective(),
+        period: budget.period,
+        failed: budget.failed,
+        failed_lately: budget.failed_lately,
+        allowed: budget.left.map_or(0.0, |left| left.allowed),
+        share_left: budget.left.map(|left| left.share),
+        known: budget.left.map_or(Duration::ZERO, |left| left.known),
+    };
+    budgets.iter().filter(|budget| reads(live, target, &budget.workflow, window)).map(line).collect()
 }
 
 fn for_reader<'a>(

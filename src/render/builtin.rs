@@ -27,6 +27,7 @@ const FILES: &[(&str, &str)] = templates!(
 pub(super) const PARTIALS: &[(&str, &str)] = &[
     ("mail", include_str!("../../templates/_mail.hbs")),
     ("digest-actions", include_str!("../../templates/_digest/actions.hbs")),
+    ("digest-budgets", include_str!("../../templates/_digest/budgets.hbs")),
     ("digest-closed", include_str!("../../templates/_digest/closed.hbs")),
     ("digest-contact", include_str!("../../templates/_digest/contact.hbs")),
     ("digest-dead-letters", include_str!("../../templates/_digest/dead-letters.hbs")),
@@ -46,6 +47,7 @@ pub(super) const PARTIALS: &[(&str, &str)] = &[
     ("digest-plots", include_str!("../../templates/_digest/plots.hbs")),
     ("digest-section", include_str!("../../templates/_digest/section.hbs")),
     ("digest-slack-actions", include_str!("../../templates/_digest/slack-actions.hbs")),
+    ("digest-slack-budgets", include_str!("../../templates/_digest/slack-budgets.hbs")),
     ("digest-slack-end", include_str!("../../templates/_digest/slack-end.hbs")),
     ("digest-slack-head", include_str!("../../templates/_digest/slack-head.hbs")),
     ("digest-slack-known", include_str!("../../templates/_digest/slack-known.hbs")),
@@ -54,6 +56,7 @@ pub(super) const PARTIALS: &[(&str, &str)] = &[
     ("digest-slack-patterns", include_str!("../../templates/_digest/slack-patterns.hbs")),
     ("digest-strategies", include_str!("../../templates/_digest/strategies.hbs")),
     ("digest-text-actions", include_str!("../../templates/_digest/text-actions.hbs")),
+    ("digest-text-budgets", include_str!("../../templates/_digest/text-budgets.hbs")),
     ("digest-text-end", include_str!("../../templates/_digest/text-end.hbs")),
     ("digest-text-footer", include_str!("../../templates/_digest/text-footer.hbs")),
     ("digest-text-head", include_str!("../../templates/_digest/text-head.hbs")),

@@ -2,6 +2,7 @@
 
 use super::buckets::{TICK, floor};
 use super::plan::Ask;
+use super::sentence;
 use super::watch::Watch;
 use crate::name::WorkflowName;
 use chrono::{DateTime, Utc};
@@ -24,8 +25,28 @@ pub struct Budget {
     pub failed: u64,
     /// Finished runs of the period.
     pub total: u64,
-    /// Share of the budget that is left, below 0 when more than all is spent; none when nothing is known.
-    pub left: Option<f64>,
+    /// What is left of it; none when nothing is known.
+    pub left: Option<BudgetLeft>,
+    /// Failed runs of the last 7 days.
+    pub failed_lately: u64,
+}
+
+/// What is left of a budget.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BudgetLeft {
+    /// Failed runs that the objective allows in the period.
+    pub allowed: f64,
+    /// Share of the budget that is left, below 0 when more than all is spent.
+    pub share: f64,
+    /// How much of the period is known; with less than all of it, the rest is taken to be as busy and without a failure.
+    pub known: Duration,
+}
+
+impl Budget {
+    /// The objective as people read it: `99.5 %`.
+    pub fn objective(&self) -> String {
+        sentence::objective(&self.slo)
+    }
 }
 
 impl Watch {
@@ -57,7 +78,12 @@ impl super::slot::Slot {
             burns: numbers.burns,
             failed: numbers.failed,
             total: numbers.total,
-            left: numbers.left,
+            left: numbers.left.map(|left| BudgetLeft {
+                allowed: left.allowed,
+                share: left.share,
+                known: Duration::from_secs(left.known.unsigned_abs()),
+            }),
+            failed_lately: numbers.failed_lately,
         })
     }
 }

@@ -5,7 +5,7 @@
 //! else learned) for the seconds that are covered. So a quiet night is no catastrophe, and a busy hour is what it is.
 //! While nothing is known the state is kept: it neither fires nor clears.
 
-use super::buckets::{HOUR, Sum, TICK, floor};
+use super::buckets::{HOUR, KEPT_MAX, Sum, TICK, floor};
 use super::counts::Window;
 use super::exact::{Ratio, is_over};
 use super::plan::{BurnPlan, Tier};
@@ -239,15 +239,16 @@ impl<'a> Look<'a> {
         if whole.num == 0 { 0.0 } else { failed.to_f64() / whole.to_f64() / self.plan.budget.to_f64() }
     }
 
-    /// Share of the period's budget that is left; for words only.
-    fn left(&self) -> f64 {
+    /// What the budget of the period is, and what is left of it; for words only.
+    fn left(&self) -> Left {
         let period = self.plan.period;
         let window = self.context.memory.counts.window(self.context.at, period);
         let whole = Ratio::from(window.total).or_more(self.expected(period));
         // With less history than a period, the rest of it is taken to be as busy.
-        let history = self.context.memory.history(self.context.at).clamp(1, period);
-        let whole = whole.to_f64() * if self.floor.num == 0 { share(period, history) } else { 1.0 };
-        1.0 - Ratio::from(window.failed).to_f64() / whole.max(1.0) / self.plan.budget.to_f64()
+        let known = self.context.memory.history(self.context.at).min(KEPT_MAX).clamp(1, period);
+        let whole = whole.to_f64() * if self.floor.num == 0 { share(period, known) } else { 1.0 };
+        let allowed = whole.max(1.0) * self.plan.budget.to_f64();
+        Left { allowed, share: 1.0 - Ratio::from(window.failed).to_f64() / allowed, known }
     }
 
     fn against(&self, long: i64) -> Against {
@@ -327,12 +328,27 @@ impl<'a> Look<'a> {
     }
 }
 
+const WEEK: i64 = 7 * 86_400;
+
+/// What is left of the budget of a period.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Left {
+    /// Failures that the budget allows.
+    pub allowed: f64,
+    /// Share of the budget, below 0 when more than all is spent.
+    pub share: f64,
+    /// How much of the period is known, in s.
+    pub known: i64,
+}
+
 /// Numbers of a budget, for people.
 pub(super) struct Numbers {
     pub burns: Vec<(Duration, Option<f64>)>,
     pub failed: u64,
     pub total: u64,
-    pub left: Option<f64>,
+    pub left: Option<Left>,
+    /// Failed runs of the last week.
+    pub failed_lately: u64,
 }
 
 /// How fast a budget burns in each window, and what is left of it.
@@ -349,6 +365,7 @@ pub(super) fn numbers(context: &Context<'_>, plan: &BurnPlan) -> Numbers {
         failed: period.failed,
         total: period.total,
         left: (is_known && period.total > 0).then(|| look.left()),
+        failed_lately: context.memory.counts.window(context.at, WEEK).failed,
     }
 }
 

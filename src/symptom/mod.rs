@@ -34,7 +34,7 @@ mod trial;
 mod vector;
 mod watch;
 
-pub use budget::Budget;
+pub use budget::{Budget, BudgetLeft};
 pub use defaults::Rules;
 pub use exact::Ratio;
 pub use flaw::{Flaw, Gravity};

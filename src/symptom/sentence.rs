@@ -1,6 +1,7 @@
 //! Every symptom as a sentence with numbers: the bold half without a full stop, and the sentences after it. No rate is
 //! claimed where nothing is known. What is found, and when, lives with the kinds.
 
+use super::burn_rate::Left;
 use crate::name::WorkflowName;
 use crate::render::words;
 use std::time::Duration;
@@ -73,8 +74,7 @@ pub(super) struct Burn<'a> {
     pub spent: f64,
     /// Times the rate that the objective allows.
     pub rate: f64,
-    /// Share of the budget that is left, of the whole period.
-    pub left: f64,
+    pub left: Left,
     pub against: Against,
     /// Lower tiers that fire too.
     pub others: &'a [String],
@@ -114,12 +114,26 @@ pub(super) fn burn_rate(burn: &Burn<'_>) -> Sentence {
 
 #[expect(clippy::cast_possible_truncation, reason = "seconds, cut to whole ones")]
 fn exhausts(burn: &Burn<'_>) -> String {
-    if burn.left <= 0.0 {
-        return "The budget is spent.".to_owned();
+    let Left { share, known, .. } = burn.left;
+    // What was before the first run is not known to have gone well.
+    let is_known = known >= burn.period;
+    if share <= 0.0 {
+        return match is_known {
+            true => "The budget is spent.".to_owned(),
+            false => format!("The whole budget was spent in the {} that are known.", span(known)),
+        };
     }
     #[expect(clippy::cast_precision_loss, reason = "seconds of at most some years")]
-    let seconds = burn.left * burn.period as f64 / burn.rate.max(f64::MIN_POSITIVE);
-    format!("{} of the budget is left; at this rate it lasts {}.", percent(burn.left), span(seconds as i64))
+    let seconds = share * burn.period as f64 / burn.rate.max(f64::MIN_POSITIVE);
+    let lasts = span(seconds as i64);
+    if is_known {
+        return format!("{} of the budget is left; at this rate it lasts {lasts}.", percent(share));
+    }
+    let spent = percent(1.0 - share);
+    format!(
+        "{spent} of the budget was spent in the {} that are known; at this rate the rest lasts {lasts}.",
+        span(known)
+    )
 }
 
 /// `0.995` reads as `99.5 %`.
@@ -299,5 +313,36 @@ pub(super) fn breaker_open(downstream: &str, lasts: i64, workflows: &[WorkflowNa
     Sentence {
         text: format!("The circuit breaker of {downstream} has been open for {}", span(lasts)),
         detail: format!("A pipeline said so; it was not counted here. Called by {names}."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left(share: f64, known: i64) -> String {
+        exhausts(&Burn {
+            workflow: &"busy".into(),
+            noun: "run",
+            slo: "0.99",
+            failed: 1,
+            total: 10,
+            long: 3_600,
+            period: 30 * 86_400,
+            spent: 0.02,
+            rate: 10.0,
+            left: Left { allowed: 100.0, share, known },
+            against: Against::Observed,
+            others: &[],
+        })
+    }
+
+    #[test]
+    fn of_a_budget_no_more_is_said_to_be_left_than_is_known() {
+        assert_eq!(left(0.5, 30 * 86_400), "50 % of the budget is left; at this rate it lasts 36 h.");
+        let young = "under 0.1 % of the budget was spent in the 26 h that are known; at this rate the rest lasts 3 d.";
+        assert_eq!(left(1.0, 26 * 3_600), young);
+        assert_eq!(left(-0.1, 30 * 86_400), "The budget is spent.");
+        assert_eq!(left(-0.1, 5 * 86_400), "The whole budget was spent in the 5 d that are known.");
     }
 }

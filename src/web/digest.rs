@@ -87,6 +87,7 @@ pub async fn preview(shared: State<Arc<Shared>>, query: Params<PreviewQuery>) ->
         end,
         format.channel(),
         shared.symptoms.load_full(),
+        shared.budgets.load_full(),
         now,
     )
     .await?;

@@ -2,6 +2,7 @@
 
 use super::SymptomDesk;
 use crate::symptom::{Budget, SymptomKey, SymptomState, ToldSymptom};
+use chrono::{DateTime, Utc};
 use std::sync::Arc;
 
 impl SymptomDesk {
@@ -45,9 +46,11 @@ impl SymptomDesk {
 
     /// Burn rates and what budgets have left, as of the last look.
     pub fn budgets(&mut self) -> Vec<Budget> {
-        match (&mut self.watch, self.looked_at) {
-            (Some(watch), Some(at)) => watch.budgets(at),
-            (None, _) | (_, None) => Vec::new(),
-        }
+        self.looked_at.map(|at| self.budgets_at(at)).unwrap_or_default()
+    }
+
+    /// The same as of `at`, with what was taken so far.
+    pub fn budgets_at(&mut self, at: DateTime<Utc>) -> Vec<Budget> {
+        self.watch.as_mut().map(|watch| watch.budgets(at)).unwrap_or_default()
     }
 }

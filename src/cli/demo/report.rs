@@ -17,6 +17,7 @@ use crate::render::{Content, words};
 use crate::store::{incidents, letters};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
+use std::sync::Arc;
 
 /// Rows of a list that are read at most; the night makes far fewer.
 const ROWS_MAX: u32 = 1000;
@@ -55,7 +56,14 @@ async fn add_up(world: &World, began_at: DateTime<Utc>, now: DateTime<Utc>) -> a
     let shared = world.shared();
     let reader = shared.store.reader();
     let window = Window { start_at: began_at - TimeDelta::minutes(1), end_at: now + TimeDelta::minutes(1) };
-    let occasion = Occasion { window, due_at: now, late: None, incomplete: None, firing: shared.symptoms.load_full() };
+    let occasion = Occasion {
+        window,
+        due_at: now,
+        late: None,
+        incomplete: None,
+        firing: shared.symptoms.load_full(),
+        budgets: Arc::default(),
+    };
     let target = Target { digest: DIGEST.into(), receiver: READER.into(), owner: None };
     let input = digest_job::read_one(&shared.store, &shared.live.load_full(), &target, &occasion).await?;
     let cells = &input.cells;
@@ -127,7 +135,17 @@ async fn show_digest(world: &World, now: DateTime<Utc>, screen: &mut Screen<'_>)
     let live = shared.live.load_full();
     let end = Some(now + TimeDelta::minutes(1));
     let preview = |channel| {
-        digest_job::preview(&shared.store, &live, DIGEST, READER, end, channel, shared.symptoms.load_full(), now)
+        digest_job::preview(
+            &shared.store,
+            &live,
+            DIGEST,
+            READER,
+            end,
+            channel,
+            shared.symptoms.load_full(),
+            shared.budgets.load_full(),
+            now,
+        )
     };
     if let Content::Slack(message) = preview(Channel::Slack).await? {
         let message = json!({"text": message.text, "blocks": message.blocks});

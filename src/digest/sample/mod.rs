@@ -158,11 +158,31 @@ pub(super) fn nothing(digest: &str) -> DigestInput {
         downstreams: Vec::new(),
         pages: Vec::new(),
         urgent: Vec::new(),
+        budgets: Vec::new(),
         unreadable: Vec::new(),
         silences: Vec::new(),
         service: Vec::new(),
         workflows: BTreeMap::new(),
         late_count: 0,
+    }
+}
+
+/// The budget of 30 days at so many runs, a third of the failures in the last week; so many days are known.
+#[expect(clippy::cast_precision_loss, reason = "small numbers")]
+pub(super) fn budget(workflow: &str, objective: &str, failed: u64, runs: u64, known_days: u64) -> BudgetLine {
+    let share: f64 = objective.trim_end_matches(" %").parse().unwrap_or_default();
+    let allowed = runs as f64 * (1.0 - share / 100.0);
+    let days = |n: u64| Duration::from_secs(n * 86_400);
+    BudgetLine {
+        rule: "burn_rate".to_owned(),
+        workflow: workflow.into(),
+        objective: objective.to_owned(),
+        period: days(30),
+        failed,
+        failed_lately: failed / 3,
+        allowed,
+        share_left: Some(1.0 - failed as f64 / allowed),
+        known: days(known_days),
     }
 }
 
@@ -274,6 +294,7 @@ pub(super) fn hostile(digest: &str) -> DigestInput {
         downstream.downstream = HOSTILE.to_owned();
         downstream.workflow = name.clone();
     }
+    input.budgets.iter_mut().for_each(|budget| budget.workflow = name.clone());
     input.last_letters.fill(name.clone());
     for page in &mut input.pages {
         page.workflows = vec![name.clone()];

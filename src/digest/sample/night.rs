@@ -1,6 +1,6 @@
 //! One realistic night: an outage that was paged, a new cause, one that is back, credits that are used up.
 
-use super::{ago, at, cause, failures, fp, letters, nothing, outcomes, recoveries, workflow};
+use super::{ago, at, budget, cause, failures, fp, letters, nothing, outcomes, recoveries, workflow};
 use crate::digest::input::*;
 use crate::event::{Class, Disposition, Fingerprint};
 use crate::name::WorkflowName;
@@ -44,6 +44,14 @@ pub(in crate::digest) fn night(digest: &str) -> DigestInput {
     let of = |workflow: &str, n| std::iter::repeat_n(WorkflowName::from(workflow), n);
     input.last_letters =
         of("catalog-refresh", 4).chain(of("whatsapp-intake", 3)).chain(of("lead-enrichment", 9)).collect();
+    input.budgets = vec![
+        budget("order-to-crm", "99.5 %", 18, 12_200, 30),
+        budget("whatsapp-intake", "98 %", 88, 6_420, 30),
+        budget("payout-reconcile", "99.9 %", 3, 2_880, 30),
+        budget("invoice-sync", "99.5 %", 9, 8_620, 12),
+        budget("gst-filing", "99 %", 0, 30, 30),
+        BudgetLine { share_left: None, ..budget("nightly-backup", "99 %", 0, 30, 30) },
+    ];
     let down = |downstream: &str, workflow: &str, failures_count, final_count| DownstreamCount {
         downstream: downstream.to_owned(),
         workflow: workflow.into(),
