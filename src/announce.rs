@@ -344,5 +344,6 @@ fn resolution(incident: &Incident, open_letters: u64, at: DateTime<Utc>) -> Reso
         recovered: 0,
         open: open_letters,
         quiet_for: by_itself.then_some(quiet),
+        is_dropped: incident.was_dropped(),
     }
 }

@@ -90,7 +90,7 @@ impl Desk {
         let is_told = match change {
             Change::Fired(state) => self.tell(state, now),
             Change::Moved(state) if !was_told || is_new_page(state, &known) => self.tell(state, now),
-            Change::Moved(_) | Change::Cleared(_) | Change::Held(_) => was_told,
+            Change::Moved(_) | Change::Cleared(_) | Change::Held(_) | Change::Dropped(_) => was_told,
         };
         self.known.insert(key, (is_told, tiers));
     }
@@ -101,7 +101,8 @@ impl Desk {
             return false;
         }
         let (text, since) = (state.text.clone(), state.since);
-        let symptom = JoinedSymptom { key: state.key.id(), text, since, ended_at: None, is_of_letters: false };
+        let symptom =
+            JoinedSymptom { key: state.key.id(), text, since, ended_at: None, is_dropped: false, is_of_letters: false };
         match &mut self.incident {
             Some(open) => open.join(symptom),
             None => {

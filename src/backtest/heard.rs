@@ -87,7 +87,7 @@ pub(super) fn symptom_line(settled: &Settled) -> Option<Line> {
     let kind = match settled.change {
         Change::Fired(_) => LineKind::SymptomFiring,
         Change::Moved(_) if settled.is_worse => LineKind::SymptomFiring,
-        Change::Cleared(_) => LineKind::SymptomCleared,
+        Change::Cleared(_) | Change::Dropped(_) => LineKind::SymptomCleared,
         Change::Moved(_) | Change::Held(_) => return None,
     };
     let (state, told) = (settled.change.state(), &settled.told);

@@ -15,6 +15,9 @@ pub struct JoinedSymptom {
     pub since: DateTime<Utc>,
     /// When it was over; none while it fires.
     pub ended_at: Option<DateTime<Utc>>,
+    /// Whether it was over because nobody watches it any more: its rule was taken out of the config.
+    #[serde(default)]
+    pub is_dropped: bool,
     /// Whether its end is the same as that of the incident's dead letters, which are counted for themselves.
     pub is_of_letters: bool,
 }
@@ -37,6 +40,18 @@ impl Incident {
             }
             None => false,
         }
+    }
+
+    /// The rule of a symptom of it is gone. False when it is none of its own, or was over.
+    pub fn drop_symptom(&mut self, key: &str, now: DateTime<Utc>) -> bool {
+        let has_ended = self.end_symptom(key, now);
+        self.symptoms.iter_mut().filter(|s| s.key == key && has_ended).for_each(|s| s.is_dropped = true);
+        has_ended
+    }
+
+    /// Whether it ended without anything being known to be over: what was left of it was symptoms whose rules are gone.
+    pub fn was_dropped(&self) -> bool {
+        self.sample.is_none() && self.symptoms.iter().any(|s| s.is_dropped)
     }
 
     /// Whether a symptom of it fires.

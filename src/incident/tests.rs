@@ -218,7 +218,14 @@ fn ten_times_what_was_told_is_grown() {
 
 fn symptom(key: &str, seconds: i64) -> JoinedSymptom {
     let text = "pay spent 23 % of its error budget".to_owned();
-    JoinedSymptom { key: key.to_owned(), text, since: at(seconds), ended_at: None, is_of_letters: false }
+    JoinedSymptom {
+        key: key.to_owned(),
+        text,
+        since: at(seconds),
+        ended_at: None,
+        is_dropped: false,
+        is_of_letters: false,
+    }
 }
 
 fn by_symptom() -> Incident {
@@ -277,4 +284,17 @@ fn an_incident_that_a_symptom_opened_grows_by_failures_only() {
     assert_eq!(failures_until_grown(&incident), 10);
     (0..10).for_each(|n| incident.add_failure(&failure("pay", n)));
     assert_eq!(advance(&incident, OPEN, at(600)), Transition::Remind(ReminderReason::Growth));
+}
+
+#[test]
+fn an_incident_whose_rules_are_gone_was_dropped_and_one_with_a_failure_was_not() {
+    let mut of_symptom = by_symptom();
+    assert!(of_symptom.drop_symptom("burn", at(60)) && of_symptom.was_dropped());
+    assert!(!of_symptom.drop_symptom("burn", at(70)), "it is over already");
+    assert!(!of_symptom.has_symptom());
+    of_symptom.join(symptom("burn", 300));
+    assert!(of_symptom.end_symptom("burn", at(400)) && !of_symptom.was_dropped(), "it fired again, and cleared");
+    let mut of_failure = incident();
+    of_failure.join(symptom("burn", 0));
+    assert!(of_failure.drop_symptom("burn", at(60)) && !of_failure.was_dropped());
 }

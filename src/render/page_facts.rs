@@ -142,6 +142,8 @@ pub struct Resolution {
     pub open: u64,
     /// How long nothing new has come.
     pub quiet_for: Option<Duration>,
+    /// Whether it ended because the rules of its symptoms are gone from config, not because anything is known to be over.
+    pub is_dropped: bool,
 }
 
 /// Everything that a message about an incident says.

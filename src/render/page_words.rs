@@ -120,6 +120,7 @@ fn resolved_sentence(facts: &PageFacts, resolution: &Resolution) -> String {
     }
     match resolution.resolved {
         0 if resolution.by.is_some() => closed(),
+        0 if resolution.is_dropped => "its rule was taken out of the config, it may go on unseen".to_owned(),
         0 => "it has cleared".to_owned(),
         n => format!("{} resolved", words::noun_be(n, "dead letter")),
     }

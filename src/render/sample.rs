@@ -111,6 +111,7 @@ pub(super) fn plain_page(kind: PageKind) -> PageFacts {
             recovered: items,
             open: 0,
             quiet_for: Some(Duration::from_secs(900)),
+            is_dropped: false,
         }),
     }
 }
@@ -171,6 +172,7 @@ fn full_page(kind: PageKind) -> PageFacts {
         recovered: 1,
         open: 2,
         quiet_for: None,
+        is_dropped: false,
     });
     facts
 }

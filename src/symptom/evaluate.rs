@@ -14,11 +14,8 @@ use std::collections::BTreeSet;
 impl Watch {
     pub(super) fn evaluate(&mut self, at: DateTime<Utc>) -> Vec<Change> {
         let tick = floor(at.timestamp(), TICK);
-        let mut changes: Vec<Change> = std::mem::take(&mut self.orphans)
-            .into_iter()
-            .filter(SymptomState::is_firing)
-            .map(|state| Change::Cleared(SymptomState { cleared_at: Some(at), held: None, is_hot: false, ..state }))
-            .collect();
+        let orphans = std::mem::take(&mut self.orphans);
+        let mut changes: Vec<Change> = orphans.into_iter().filter_map(|state| Change::dropped(state, at)).collect();
         for place in self.places_to_look(tick) {
             let Some(slot) = self.slots.get_mut(place) else { continue };
             let was_due = slot.due;
@@ -63,7 +60,8 @@ impl Watch {
                 subject: subject.clone(),
             }));
             for key in keys {
-                let state = before.remove(&key).filter(|state| state.kind == ask.kind());
+                let same = |state: &SymptomState| state.kind == ask.kind();
+                let state = if before.get(&key).is_some_and(same) { before.remove(&key) } else { None };
                 let finding = findings.remove(&(key.workflow.clone(), key.subject.clone()));
                 let reading = finding.map_or(Reading::QUIET, Reading::Firing);
                 let (transition, state) = advance(&head(rule, &ask, &key), state, reading, at);
@@ -79,12 +77,8 @@ impl Watch {
             }
         }
         self.shared_states = kept.into_iter().map(|state| (state.key.clone(), state)).collect();
-        // Rules that are gone.
-        changes.extend(
-            before.into_values().filter(SymptomState::is_firing).map(|state| {
-                Change::Cleared(SymptomState { cleared_at: Some(at), held: None, is_hot: false, ..state })
-            }),
-        );
+        // Of rules that are gone, or of another kind now.
+        changes.extend(before.into_values().filter_map(|state| Change::dropped(state, at)));
     }
 
     /// The states with their sentences as they read at `at`: durations go on between two looks.

@@ -9,7 +9,7 @@
 //!                             held ── Firing: as from firing · Quiet: Cleared · Unknown: Rest
 //! ```
 //! What has cleared but still burns is kept as `cooling`: for others to know, it is quiet. What is read lives in the files
-//! of the kinds.
+//! of the kinds. Where a rule is gone, what it found is dropped: that is no clearing.
 
 use super::rule::{Mode, Severity};
 use super::sentence::Sentence;
@@ -111,13 +111,26 @@ pub enum Change {
     Cleared(SymptomState),
     /// It fires, but nothing new is known: told once.
     Held(SymptomState),
+    /// Nobody watches it any more: its rule is gone, or is no longer for its workflow. Whether it still fires is not known.
+    Dropped(SymptomState),
 }
 
 impl Change {
+    /// The end of a state whose rule is gone; none when it did not fire.
+    pub(super) fn dropped(state: SymptomState, at: DateTime<Utc>) -> Option<Self> {
+        let is_firing = state.is_firing();
+        let dropped = SymptomState { cleared_at: Some(at), held: None, is_hot: false, ..state };
+        is_firing.then_some(Self::Dropped(dropped))
+    }
+
     /// The state after it.
     pub fn state(&self) -> &SymptomState {
         match self {
-            Self::Fired(state) | Self::Moved(state) | Self::Cleared(state) | Self::Held(state) => state,
+            Self::Fired(state)
+            | Self::Moved(state)
+            | Self::Cleared(state)
+            | Self::Held(state)
+            | Self::Dropped(state) => state,
         }
     }
 }

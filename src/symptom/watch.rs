@@ -27,7 +27,7 @@ pub struct Watch {
     pub(super) shared: Shared,
     /// Of rules that ask of what is shared.
     pub(super) shared_states: BTreeMap<SymptomKey, SymptomState>,
-    /// Of rules that are gone: they clear at the next look.
+    /// Of rules that are gone: they are dropped at the next look.
     pub(super) orphans: Vec<SymptomState>,
     /// Slots by when they have to be looked at, in s.
     pub(super) due: BTreeSet<(i64, usize)>,
@@ -54,7 +54,7 @@ impl Watch {
         &self.rules
     }
 
-    /// New rules; counts and states are kept, symptoms of rules that are gone clear at the next look.
+    /// New rules; counts and states are kept, symptoms of rules that are gone are dropped at the next look.
     pub fn set_rules(&mut self, rules: Rules) {
         self.rules = rules;
         for place in 0..self.slots.len() {

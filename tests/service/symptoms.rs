@@ -128,3 +128,20 @@ async fn what_is_expected_and_never_heard_is_missed_also_after_a_restart_into_si
     firing(&app, "absence", "nightly").await;
     app.end().await;
 }
+
+#[tokio::test]
+async fn a_rule_that_is_taken_out_ends_its_incident_without_an_all_clear() {
+    let mut app = App::new().await;
+    app.settings.page_route = "resolve_after = \"2s\"";
+    app.settings.more = LEDGER.to_owned();
+    app.start().await;
+    app.fail_all(outage()).await;
+    app.expect_slack("/oncall", 1).await;
+    app.settings.more = format!("{LEDGER}[[symptoms]]\nname = \"deep\"\nkind = \"dead_letter_depth\"\n");
+    app.write_config();
+    app.hup();
+    let end = app.expect_slack("/oncall", 2).await.words();
+    assert!(end.contains("its rule was taken out of the config") && !end.contains("cleared"), "{end}");
+    assert!(app.items("/symptoms").await.is_empty());
+    app.end().await;
+}

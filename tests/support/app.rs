@@ -49,6 +49,7 @@ impl App {
             digest_cron: "0 0 29 2 *",
             digest_to: r#"digest.daily = ["ops"]"#,
             page: "oncall",
+            page_route: "",
             more: String::new(),
         };
         let options = async_nats::ConnectOptions::new().client_capacity(1 << 14).subscription_capacity(1 << 17);

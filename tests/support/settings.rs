@@ -14,13 +14,15 @@ pub struct Settings {
     pub digest_to: &'static str,
     /// Who is paged first; `oncall-mail` for a test of mails.
     pub page: &'static str,
+    /// Further lines of the route that pages.
+    pub page_route: &'static str,
     /// Further text at the end.
     pub more: String,
 }
 
 impl Settings {
     pub fn text(&self) -> String {
-        let Self { nats_url, slack_url, smtp_port, http_port, digest_cron, digest_to, page, more } = self;
+        let Self { nats_url, slack_url, smtp_port, http_port, digest_cron, digest_to, page, page_route, more } = self;
         let fallback = if *page == "oncall" { "oncall-mail" } else { "oncall" };
         format!(
             r#"[nats]
@@ -66,6 +68,7 @@ runbook = "https://runbooks.example.com/audit"
 name = "protected"
 match = {{ domain = ["money", "compliance"] }}
 page = ["{page}"]
+{page_route}
 continue = true
 [[routes]]
 name = "everything"

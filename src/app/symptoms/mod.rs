@@ -20,7 +20,7 @@ use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use kept::save;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use told::{note, pages, tell};
+use told::{drop_symptom, note, pages, tell};
 use tracing::error;
 
 /// Symptoms are looked at when a multiple of this is reached; counts are kept by it.
@@ -347,7 +347,7 @@ impl SymptomDesk {
         let is_worse = match &change {
             Change::Fired(_) => true,
             Change::Moved(state) => state.tier.as_ref().is_some_and(|tier| !known.tiers.contains(tier)),
-            Change::Cleared(_) | Change::Held(_) => false,
+            Change::Cleared(_) | Change::Held(_) | Change::Dropped(_) => false,
         };
         let is_paging = is_worse && state.severity == Severity::Page;
         let told = match &change {
@@ -356,6 +356,10 @@ impl SymptomDesk {
             // A tier that pages may come when the incident of an earlier one is over.
             Change::Moved(_) if is_paging || known.told.incident_id().is_none() => {
                 tell(tx, live, state, now, has_messages).await?
+            }
+            Change::Dropped(_) => {
+                drop_symptom(tx, state, &known.told, now).await?;
+                known.told
             }
             Change::Moved(_) | Change::Cleared(_) | Change::Held(_) => known.told,
         };

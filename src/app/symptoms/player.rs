@@ -58,7 +58,7 @@ impl SymptomDesk {
         let has_one = || self.paged.contains(&state.key);
         match change {
             Change::Fired(_) | Change::Moved(_) => has_one() || pages(live, state, at),
-            Change::Cleared(_) | Change::Held(_) => has_one(),
+            Change::Cleared(_) | Change::Held(_) | Change::Dropped(_) => has_one(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What becomes of a symptom that fires: the incident that it opens or joins, or the named reason why nobody is paged.
 
 use super::Settled;
-use crate::incident::{Incident, JoinedSymptom, Terms};
+use crate::incident::{Incident, IncidentId, JoinedSymptom, Terms};
 use crate::ingest::page::Pager as _;
 use crate::live::Live;
 use crate::name::WorkflowName;
@@ -40,6 +40,22 @@ pub(super) async fn tell(
     Ok(SymptomTold::incident(id.0))
 }
 
+/// Takes a symptom whose rule is gone out of its incident, which then does not say that it has cleared.
+pub(super) async fn drop_symptom(
+    tx: &mut WriteTx,
+    state: &SymptomState,
+    told: &SymptomTold,
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    let Some(id) = told.incident_id().and_then(|id| id.parse().ok()) else { return Ok(()) };
+    if let Some(mut incident) = incidents::find(&mut *tx, IncidentId(id)).await?
+        && incident.drop_symptom(&state.key.id(), now)
+    {
+        incidents::save(tx, &incident).await?;
+    }
+    Ok(())
+}
+
 /// Whether a symptom that fires opens or joins an incident.
 pub(super) fn pages(live: &Live, state: &SymptomState, at: DateTime<Utc>) -> bool {
     matches!(live.policy.page_symptom(&state.workflows, state.severity, state.mode, at), SymptomPaging::Page { .. })
@@ -59,6 +75,7 @@ fn joined(state: &SymptomState) -> JoinedSymptom {
         text: state.text.clone(),
         since: state.since,
         ended_at: None,
+        is_dropped: false,
         is_of_letters: state.is_of_letters(),
     }
 }
@@ -72,6 +89,7 @@ pub(super) fn note(settled: &Settled) {
         Change::Fired(_) => info!(symptom, workflow, tier, told, "symptom fires: {}", state.text),
         Change::Moved(_) => info!(symptom, workflow, tier, told, "symptom moved: {}", state.text),
         Change::Cleared(_) => info!(symptom, workflow, "symptom cleared"),
+        Change::Dropped(_) => info!(symptom, workflow, "symptom is watched no more: its rule is gone from the config"),
         Change::Held(_) => info!(symptom, workflow, "symptom is held: nothing new is known"),
     }
 }

@@ -121,6 +121,19 @@ fn a_breaker_rule_is_for_what_it_matches_only() {
 }
 
 #[test]
+fn a_rule_that_is_gone_or_of_another_kind_now_drops_what_it_found() {
+    for kind in [None, Some(SymptomKind::Systemic { count: None, window: None }), Some(SymptomKind::RunFailed)] {
+        let mut watch = one(breaker());
+        play(&mut watch, &[said("a", 0, BreakerState::Open)], 60, 10);
+        let rules: Vec<SymptomRule> = kind.into_iter().map(|kind| rule("rule", kind)).collect();
+        watch.set_rules(Rules::new(Some(&rules), &Workflows::default()));
+        let changes = watch.look(at(70), &[]);
+        assert!(matches!(changes[..], [Change::Dropped(_)]), "{rules:?}: {changes:?}");
+        assert_eq!(watch.states().count(), 0);
+    }
+}
+
+#[test]
 fn what_was_said_of_a_breaker_outlasts_a_restart() {
     let mut watch = one(breaker());
     play(&mut watch, &[call("b", -10, false), said("a", 0, BreakerState::Open)], 60, 10);

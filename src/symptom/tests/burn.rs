@@ -120,6 +120,7 @@ fn an_incident_is_one_symptom_that_moves_down_and_clears() {
             Change::Moved(state) => ("moved", state.tier.as_deref()),
             Change::Cleared(state) => ("cleared", state.tier.as_deref()),
             Change::Held(state) => ("held", state.tier.as_deref()),
+            Change::Dropped(state) => ("dropped", state.tier.as_deref()),
         })
         .collect();
     assert_eq!(
@@ -218,7 +219,7 @@ fn a_restart_keeps_state_and_counts_and_a_new_objective_keeps_counts() {
     restarted.set_rules(watch.rules().clone());
     assert!(matches!(restarted.look(at(420), &[])[..], [Change::Fired(_)]), "no count was lost");
     restarted.set_rules(Rules::new(Some(&[]), &Workflows::default()));
-    assert!(matches!(restarted.look(at(430), &[])[..], [Change::Cleared(_)]), "a rule that is gone clears");
+    assert!(matches!(restarted.look(at(430), &[])[..], [Change::Dropped(_)]), "a rule that is gone knows nothing");
     assert_eq!(restarted.states().count(), 0);
 }
 

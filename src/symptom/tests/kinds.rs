@@ -29,6 +29,7 @@ pub(super) fn word(change: &Change) -> &'static str {
         Change::Moved(_) => "moved",
         Change::Cleared(_) => "cleared",
         Change::Held(_) => "held",
+        Change::Dropped(_) => "dropped",
     }
 }
 

@@ -95,6 +95,7 @@ fn told(now: DateTime<Utc>, changes: &[Change]) -> Told {
         Change::Moved(_) => "moved",
         Change::Cleared(_) => "cleared",
         Change::Held(_) => "held",
+        Change::Dropped(_) => "dropped",
     };
     changes.iter().map(|c| (since_t0(now), c.state().key.id(), c.state().tier.clone(), word(c))).collect()
 }
