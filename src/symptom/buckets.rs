@@ -156,6 +156,11 @@ impl Series {
             .sum()
     }
 
+    /// Whether nothing is counted.
+    pub fn is_empty(&self) -> bool {
+        self.rows.iter().all(VecDeque::is_empty)
+    }
+
     /// Buckets as (start, size, n), newest first.
     pub fn iter(&self) -> impl Iterator<Item = (i64, i64, u64)> {
         let rows = self.rows.iter().zip(&LEVELS);

@@ -48,12 +48,21 @@ impl Rules {
                 ask,
             })
         };
-        Plan {
-            workflow: name.clone(),
-            domain,
-            item_noun: entry.and_then(|w| w.item_noun.clone()),
-            rules: self.rules.iter().filter_map(applied).collect(),
-        }
+        let mut rules: Vec<Applied> = self.rules.iter().filter_map(applied).collect();
+        rules.extend(self.of_input(&rules));
+        Plan { workflow: name.clone(), domain, item_noun: entry.and_then(|w| w.item_noun.clone()), rules }
+    }
+
+    /// What comes with the first burn rate: whether that has anything to count from. A rule of such a name has its own say.
+    fn of_input(&self, rules: &[Applied]) -> Vec<Applied> {
+        let of = |rule: &Applied| {
+            let Ask::BurnRate(plan) = &rule.ask else { return None };
+            Some((rule.mode, plan.noticed_after()?))
+        };
+        let Some((mode, after)) = rules.iter().find_map(of) else { return Vec::new() };
+        let asks = [Ask::InputMissing { after }, Ask::InputInconsistent].into_iter();
+        let free = asks.filter(|ask| self.rules.iter().all(|rule| rule.name != ask.kind()));
+        free.map(|ask| Applied { name: Arc::from(ask.kind()), severity: Severity::Digest, mode, ask }).collect()
     }
 
     /// Rules that ask of what workflows have in common.

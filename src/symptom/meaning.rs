@@ -15,7 +15,8 @@ impl Plan {
     /// two spaces belongs to the one before.
     pub fn meaning(&self) -> Vec<String> {
         let pages = |rule: &&Applied| self.domain.is_protected() && rule.severity == Severity::Page;
-        let named = |of: &dyn Fn(&&Applied) -> bool| self.rules.iter().filter(of).map(words_of).collect::<Vec<_>>();
+        let asked = || self.rules.iter().filter(|rule| !rule.ask.is_of_input());
+        let named = |of: &dyn Fn(&&Applied) -> bool| asked().filter(of).map(words_of).collect::<Vec<_>>();
         let lists = [("symptoms that page", named(&pages)), ("symptoms in digests", named(&|rule| !pages(rule)))];
         let mut lines: Vec<String> = lists
             .into_iter()
@@ -114,6 +115,8 @@ fn words_of(rule: &Applied) -> String {
         Ask::FailureTrend { factor, window } => format!("{factor}× what is usual in {}", span(*window)),
         Ask::RetryPressure { over, window } => format!("more than {over} a run in {}", span(*window)),
         Ask::Absence { every, grace } => format!("not heard for {}", span(every.saturating_add(*grace))),
+        Ask::InputMissing { after } => format!("no runs reported for {}", span(*after)),
+        Ask::InputInconsistent => "events against reports".to_owned(),
         Ask::Unhealthy { degraded_for } => format!("degraded for {}", span(*degraded_for)),
     };
     let observed = if rule.mode == Mode::Observe { ", observed only" } else { "" };

@@ -13,6 +13,7 @@ mod defaults;
 mod evaluate;
 mod exact;
 mod flaw;
+mod input;
 mod meaning;
 mod memory;
 mod pattern;

@@ -1,6 +1,7 @@
 //! A rule as it applies to one workflow, every default filled in, and what config says of the workflow for its sentences.
 
 use super::exact::Ratio;
+use super::input;
 use super::rule::{BurnTier, Mode, Severity, SymptomKind};
 use super::shared::{CALLS_MAX, LETTERS_MAX};
 use crate::name::WorkflowName;
@@ -101,9 +102,21 @@ pub enum Ask {
         /// How long `degraded` may last.
         degraded_for: i64,
     },
+    /// `slo_input_missing`, of every burn rate.
+    InputMissing {
+        /// Told no sooner than this after the last report.
+        after: i64,
+    },
+    /// `slo_input_inconsistent`, of every burn rate.
+    InputInconsistent,
 }
 
 impl Ask {
+    /// Whether it comes with a rule of kind `burn_rate` instead of being asked for.
+    pub fn is_of_input(&self) -> bool {
+        matches!(self, Self::InputMissing { .. } | Self::InputInconsistent)
+    }
+
     /// The word of the kind.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -117,6 +130,8 @@ impl Ask {
             Self::RetryPressure { .. } => "retry_pressure",
             Self::Absence { .. } => "absence",
             Self::Unhealthy { .. } => "unhealthy",
+            Self::InputMissing { .. } => input::MISSING,
+            Self::InputInconsistent => input::INCONSISTENT,
         }
     }
 }

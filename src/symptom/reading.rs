@@ -3,11 +3,12 @@
 use super::exact::Ratio;
 use super::memory::Memory;
 use super::plan::{Applied, Ask, Plan};
+use super::rule::Severity;
 use super::sentence::Sentence;
 use super::span::Holes;
 use super::standing::Standing;
 use super::state::{Finding, Reading, SymptomState};
-use super::{absence, burn_rate, dead_letter, streak, trend};
+use super::{absence, burn_rate, dead_letter, input, streak, trend};
 
 /// One look at one workflow by one rule. Instants in s since 1970.
 pub(super) struct Context<'a> {
@@ -24,6 +25,8 @@ pub(super) struct Context<'a> {
     pub before: Option<&'a SymptomState>,
     /// Runs a second as learned; zero before anything was.
     pub learned: Ratio,
+    /// Whether a burn rate of the workflow fires that pages.
+    pub holds_page: bool,
     /// Whether what fires is said anew: there is news, or somebody asks.
     pub has_news: bool,
 }
@@ -34,8 +37,13 @@ pub(super) type Read = (Reading, Option<i64>);
 impl Context<'_> {
     /// A finding of this workflow; its sentence is only made when it is needed.
     pub fn finding(&self, value: f64, sentence: impl FnOnce() -> Sentence) -> Reading {
+        self.finding_of(self.applied.severity, value, sentence)
+    }
+
+    /// The same, of a severity that is its own.
+    pub fn finding_of(&self, severity: Severity, value: f64, sentence: impl FnOnce() -> Sentence) -> Reading {
         Reading::Firing(Finding {
-            severity: self.applied.severity,
+            severity,
             tiers: Vec::new(),
             value,
             words: self.wants_words(&[]).then(sentence),
@@ -80,5 +88,7 @@ pub(super) fn read(context: &Context<'_>) -> Read {
         Ask::RetryPressure { over, window } => trend::read_retry_pressure(context, *over, *window),
         Ask::Absence { every, grace } => absence::read_absence(context, *every, *grace),
         Ask::Unhealthy { degraded_for } => absence::read_unhealthy(context, *degraded_for),
+        Ask::InputMissing { after } => input::read_missing(context, *after),
+        Ask::InputInconsistent => input::read_inconsistent(context),
     }
 }

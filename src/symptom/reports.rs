@@ -48,6 +48,19 @@ impl Reports {
         self.last_at = Some(at);
     }
 
+    /// The longest of the last intervals, in s.
+    pub fn longest_interval(&self) -> Option<i64> {
+        self.intervals.iter().max().map(|longest| i64::from(*longest))
+    }
+
+    /// The middle one of the last intervals, in s; none when they are few, or so uneven that nobody reports by the clock.
+    pub fn usual_interval(&self) -> Option<i64> {
+        let mut intervals: Vec<u32> = self.intervals.iter().copied().collect();
+        intervals.sort_unstable();
+        let middle = intervals.get(intervals.len() / 2).filter(|_| intervals.len() >= INTERVALS / 2)?;
+        (intervals.last()? / 2 <= *middle).then_some(i64::from(*middle))
+    }
+
     /// Three times the longest of the last intervals: a producer that reports at irregular times is not missed between
     /// two of them. None before there was an interval.
     fn patience(&self) -> Option<i64> {

@@ -316,6 +316,28 @@ pub(super) fn breaker_open(downstream: &str, lasts: i64, workflows: &[WorkflowNa
     }
 }
 
+/// `busy has reported no runs for 12 min`.
+pub(super) fn input_missing(workflow: &WorkflowName, silent: i64, usual: i64, holds_page: bool) -> Sentence {
+    let held = if holds_page { " What was paged is held: nobody can say whether it goes on." } else { "" };
+    Sentence {
+        text: format!("{workflow} has reported no runs for {}", span(silent)),
+        detail: format!("It reports every {}. Until it does, its burn rate is not known.{held}", span(usual)),
+    }
+}
+
+/// `busy told of 12 failures as events and of 40 in reports, in 1 h`.
+pub(super) fn input_inconsistent(workflow: &WorkflowName, events: u64, reported: u64, window: i64) -> Sentence {
+    Sentence {
+        text: format!(
+            "{workflow} told of {} as events and of {} in reports, in {}",
+            words::noun(events, "failure"),
+            words::count(reported),
+            span(window)
+        ),
+        detail: "One of the two is incomplete. Its burn rate is counted from the larger.".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@ use super::exact::Ratio;
 use super::memory::Memory;
 use super::plan::{Applied, Ask, Plan};
 use super::reading::{Context, Read, read};
+use super::rule::Severity;
 use super::span::Holes;
 use super::standing::Standing;
 use super::state::{Change, Head, SymptomState, Transition, advance, is_kept};
@@ -115,6 +116,11 @@ impl Slot {
             at: tick,
             lost,
             before: self.states.get(place)?.as_deref(),
+            holds_page: self
+                .states
+                .iter()
+                .flatten()
+                .any(|state| state.is_firing() && state.severity == Severity::Page && state.tier.is_some()),
             learned,
             has_news,
         })

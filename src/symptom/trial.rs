@@ -183,7 +183,9 @@ pub fn try_rules(rules: &Rules, workflow: &WorkflowName, per_day: u64) -> Vec<Tr
         | Ask::DeadLetterRate { .. }
         | Ask::FailureTrend { .. }
         | Ask::RetryPressure { .. }
-        | Ask::Unhealthy { .. } => None,
+        | Ask::Unhealthy { .. }
+        | Ask::InputMissing { .. }
+        | Ask::InputInconsistent => None,
     };
     // Long enough to be missed, but not for ever.
     let silent = rules.plan(workflow).rules.iter().filter_map(absence).max().unwrap_or(long).min(8 * DAY);

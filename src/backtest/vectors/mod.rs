@@ -277,6 +277,10 @@ impl Sink for Told {
     fn line(&mut self, line: &Line) -> io::Result<()> {
         let second = (line.at - instant(0)).num_seconds();
         assert_ne!(line.kind, LineKind::Quarantined, "{line:?}");
+        // What comes with a burn rate has no vector.
+        if line.symptom.as_deref().is_some_and(|symptom| symptom.starts_with("slo_input_")) {
+            return Ok(());
+        }
         if line.kind == LineKind::SymptomFiring {
             assert_eq!(line.tier, self.tier, "only this tier is in the config");
             self.intervals.push((second, None));

@@ -146,13 +146,17 @@ fn a_gap_in_reports_holds_and_says_so_once() {
     for now in (610..3 * HOUR).step_by(10) {
         changes.extend(watch.look(at(now), &[]).into_iter().map(|change| (now, change)));
     }
+    let missing = changes.remove(1).1;
+    assert_eq!((missing.state().kind.as_str(), missing.state().since), ("slo_input_missing", at(660)));
     let (now, held) = only(changes);
     assert!(matches!(&held, Change::Held(_)), "{held:?}");
     assert_eq!(now, 660);
     assert_eq!(held.state().held.as_deref(), Some("no runs reported for 1 min 10 s"));
     assert_eq!(watch.states_at(at(3 * HOUR), &[])[0].held.as_deref(), Some("no runs reported for 2 h 50 min"));
     let changes = reports(&mut watch, (3 * HOUR, 3 * HOUR + 100), 10, 10_000, 0);
-    assert!(matches!(changes[..], [(10_860, Change::Cleared(_))]), "a minute is covered: {changes:?}");
+    let cleared: Vec<(i64, &str)> = changes.iter().map(|(now, change)| (*now, change.state().kind.as_str())).collect();
+    assert_eq!(cleared, [(10_810, "slo_input_missing"), (10_860, "burn_rate")], "a minute is covered");
+    assert!(changes.iter().all(|(_, change)| matches!(change, Change::Cleared(_))));
 }
 
 #[test]

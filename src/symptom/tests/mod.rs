@@ -3,6 +3,7 @@
 mod breaker;
 mod burn;
 mod hot;
+mod input;
 mod kinds;
 mod lazy;
 mod properties;
