@@ -4,7 +4,7 @@
 use crate::event::Event;
 use crate::outbox::queue;
 use crate::store::{Store, StoreError, incidents, ledger, letters};
-use crate::symptom::{Budget, SymptomState, ToldSymptom};
+use crate::symptom::{Budget, SymptomState, ToldSymptom, is_clamped};
 use crate::workflow::Domain;
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use prometheus_client::encoding::prometheus_text;
@@ -39,6 +39,7 @@ pub struct Metrics {
     registry: Registry,
     events: Counters<2>,
     duplicates: Counter,
+    clamped: Counter,
     quarantined: Counters<1>,
     notifications: Counters<3>,
     latency: Family<Labels<1>, Histogram>,
@@ -53,6 +54,7 @@ impl Default for Metrics {
         let metrics = Self {
             events: Family::default(),
             duplicates: Counter::default(),
+            clamped: Counter::default(),
             quarantined: Family::default(),
             notifications: Family::default(),
             latency: Family::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS)),
@@ -76,6 +78,11 @@ impl Metrics {
             "matins_events_duplicate",
             "Events published again under an id seen before",
             self.duplicates.clone(),
+        );
+        to.register(
+            "matins_future_ts_clamped",
+            "Events that say that they happened a second or more after they arrived",
+            self.clamped.clone(),
         );
         to.register("matins_quarantined", "Messages that could not be read", self.quarantined.clone());
         to.register("matins_notifications", "Tries to deliver a message", self.notifications.clone());
@@ -101,6 +108,9 @@ impl Metrics {
     pub fn note_event(&self, event: &Event) {
         let labels = [("type", event.event_type.to_string()), ("class", event.class.to_string())];
         self.events.get_or_create(&labels).inc();
+        if is_clamped(event) {
+            self.clamped.inc();
+        }
     }
 
     /// An event was published again.
@@ -320,11 +330,13 @@ mod tests {
         let metrics = Metrics::default();
         metrics.note_duplicate();
         metrics.note_quarantined("not_json");
+        metrics.clamped.inc();
         metrics.note_notification("oncall", "page", "sent", Some(Duration::from_millis(300)));
         let text = metrics.encode(&GaugeSnapshot::default());
         for line in [
             "# TYPE matins_events_duplicate_total counter",
             "matins_events_duplicate_total 1",
+            "matins_future_ts_clamped_total 1",
             "# TYPE matins_quarantined_total counter",
             "matins_quarantined_total{reason=\"not_json\"} 1",
             "# TYPE matins_notifications_total counter",

@@ -3,10 +3,13 @@
 use super::fault_log::FaultLog;
 use super::throttle::Throttle;
 use crate::clock;
+use crate::event::Event;
 use crate::ingest::commit::{Committed, Progress};
 use crate::ingest::consumer::{Listener, Rules};
 use crate::live::Shared;
-use std::sync::Arc;
+use crate::render::words;
+use crate::symptom::{Skew, Skews};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tracing::warn;
 
@@ -25,6 +28,7 @@ pub struct ServiceListener {
 pub struct Oddities {
     duplicates: Throttle,
     unreadable: Throttle,
+    skews: Mutex<Skews>,
 }
 
 impl Oddities {
@@ -39,6 +43,24 @@ impl Oddities {
     fn note_unreadable(&self, count: u64, example: Option<&str>, now: Instant) {
         if let Some(count) = self.unreadable.add(count, now) {
             warn!(count, reason = example, "unreadable messages were put in quarantine");
+        }
+    }
+
+    /// Notes clocks that run ahead.
+    fn note_skews(&self, events: &[Event]) {
+        let mut skews = self.skews.lock().unwrap_or_else(PoisonError::into_inner);
+        for Skew { workflow, producer, ahead, ahead_count, event_count } in events.iter().filter_map(|e| skews.note(e))
+        {
+            let (workflow, producer) = (workflow.as_str(), producer.as_deref());
+            let ahead = ahead.map_or_else(|| "more than 5 min".to_owned(), words::duration);
+            warn!(
+                workflow,
+                producer,
+                ahead,
+                ahead_count,
+                event_count,
+                "the clock of a producer runs ahead; its events count when they arrive"
+            );
         }
     }
 
@@ -65,6 +87,7 @@ impl Listener for ServiceListener {
         let example = differing.last().map(|duplicate| duplicate.id.as_str());
         self.oddities.note_duplicates(differing.len() as u64, example, now);
         batch.quarantined.iter().for_each(|reason| metrics.note_quarantined(reason));
+        self.oddities.note_skews(&batch.events);
         self.oddities.note_unreadable(batch.quarantined.len() as u64, batch.quarantined.last().copied(), now);
         metrics.set_watermark(progress.arrival_at);
         metrics.set_lag(progress.lag);
