@@ -145,7 +145,7 @@ impl<'a> Look<'a> {
     fn verdict(&self, tier: &Tier) -> Verdict {
         let at = self.context.at;
         let needed = (tier.short / 5).min(COVERED_MIN);
-        if self.holes.ends_in_one(at) || self.holes.covered(at, tier.short) < needed {
+        if self.context.lost.ends_in_one(at) || self.holes.covered(at, tier.short) < needed {
             return Verdict::Keeps;
         }
         let (Some(long), Some(short)) =
@@ -156,6 +156,10 @@ impl<'a> Look<'a> {
         let window = self.window(tier.long);
         let is_warm = !self.is_warming || !tier.is_page || window.total >= WARM_RUNS;
         let fires = long && short && window.failed >= tier.min_failures && is_warm;
+        // Reports are missed: the expected number stands in for them, so that late ones can still fire; but what fires is held.
+        if self.holes.ends_in_one(at) && (self.fired(tier) || !fires) {
+            return Verdict::Keeps;
+        }
         match (fires, self.is_blind || self.is_stale) {
             // Lost good runs would make it fire, unless the expected number stands in for them.
             (true, true) if self.floor.num == 0 => Verdict::Keeps,
@@ -165,14 +169,16 @@ impl<'a> Look<'a> {
         }
     }
 
+    /// Whether a tier fired at the last look.
+    fn fired(&self, tier: &Tier) -> bool {
+        let before = self.context.before.filter(|state| state.is_firing());
+        before.is_some_and(|state| state.tiers.contains(&tier.name))
+    }
+
     fn reading(&self, verdicts: &[Verdict]) -> Reading {
-        let fired = |tier: &Tier| {
-            let before = self.context.before.filter(|state| state.is_firing());
-            before.is_some_and(|state| state.tiers.contains(&tier.name))
-        };
         let pairs = || self.plan.tiers.iter().zip(verdicts);
         let firing: Vec<&Tier> = pairs()
-            .filter(|(tier, verdict)| **verdict == Verdict::Fires || (**verdict == Verdict::Keeps && fired(tier)))
+            .filter(|(tier, verdict)| **verdict == Verdict::Fires || (**verdict == Verdict::Keeps && self.fired(tier)))
             .map(|(tier, _)| tier)
             .collect();
         let Some(highest) = firing.first() else {

@@ -159,6 +159,31 @@ fn a_gap_in_reports_holds_and_says_so_once() {
     assert!(changes.iter().all(|(_, change)| matches!(change, Change::Cleared(_))));
 }
 
+/// Six good hours, and ten bad minutes that are told three minutes after the last of them: what a look then and the next find.
+fn told_late(expected_per_day: Option<u64>) -> Vec<&'static str> {
+    let mut watch = burning("0.99", expected_per_day);
+    let mut changes: Vec<Change> = Vec::new();
+    changes.extend(reports(&mut watch, (-6 * HOUR, 0), 10, 10, 0).into_iter().map(|(_, change)| change));
+    changes.extend(watch.look(at(780), &[]));
+    (0..600).step_by(10).for_each(|second| watch.take(&signal("busy", second, runs(0, 10))));
+    changes.extend([790, 800].iter().flat_map(|now| watch.look(at(*now), &[])));
+    changes.retain(|change| change.state().kind == "burn_rate");
+    let word = |change: &Change| match change {
+        Change::Fired(_) => "fired",
+        Change::Moved(_) => "moved",
+        Change::Cleared(_) => "cleared",
+        Change::Held(_) => "held",
+        Change::Dropped(_) => "dropped",
+    };
+    changes.iter().map(word).collect()
+}
+
+#[test]
+fn reports_that_are_minutes_late_fire_where_the_expected_number_is_known_and_are_held_then() {
+    assert_eq!(told_late(Some(86_400)), ["fired", "held"]);
+    assert_eq!(told_late(None), <[&str; 0]>::default(), "good ones may be lost, and nothing stands in for them");
+}
+
 #[test]
 fn lost_events_hold_until_a_minute_is_covered() {
     let mut watch = burning("0.999", Some(86_400_000));
