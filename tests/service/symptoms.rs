@@ -23,10 +23,32 @@ fn outcome(id: &str, occurred_at: DateTime<Utc>, counts: &Value) -> Value {
 
 /// Six hours of good runs, then ten minutes in which every other run fails.
 fn outage() -> Vec<Value> {
-    let good =
-        (0..350).map(|n| outcome(&format!("good-{n}"), ago(600 + 60 * (350 - n)), &json!({ "ok": 100, "failed": 0 })));
-    let bad = (0..60).map(|n| outcome(&format!("bad-{n}"), ago(10 * (60 - n)), &json!({ "ok": 50, "failed": 50 })));
+    outage_until(0)
+}
+
+/// The same, that ended so many seconds ago.
+fn outage_until(end: i64) -> Vec<Value> {
+    let good = (0..350)
+        .map(|n| outcome(&format!("good-{n}"), ago(end + 600 + 60 * (350 - n)), &json!({ "ok": 100, "failed": 0 })));
+    let bad = (0..60).map(|n| bad(n, ago(end + 10 * (60 - n))));
     good.chain(bad).collect()
+}
+
+fn bad(n: i64, occurred_at: DateTime<Utc>) -> Value {
+    outcome(&format!("bad-{n}"), occurred_at, &json!({ "ok": 50, "failed": 50 }))
+}
+
+/// One that fires, once it is as asked for.
+async fn becomes(app: &App, symptom: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    eventually("the symptom is as it should be", async || {
+        app.items("/symptoms").await.into_iter().find(|s| s["symptom"] == symptom && is_so(s))
+    })
+    .await
+}
+
+/// Whether the log says that a symptom cleared.
+fn has_cleared(app: &App, symptom: &str) -> bool {
+    app.log().lines().any(|line| line.contains("symptom cleared") && line.contains(symptom))
 }
 
 /// Waits until symptoms were looked at once more: a workflow with that many dead letters fires at the next look, and only then.
@@ -143,5 +165,82 @@ async fn a_rule_that_is_taken_out_ends_its_incident_without_an_all_clear() {
     let end = app.expect_slack("/oncall", 2).await.words();
     assert!(end.contains("its rule was taken out of the config") && !end.contains("cleared"), "{end}");
     assert!(app.items("/symptoms").await.is_empty());
+    app.end().await;
+}
+
+#[tokio::test]
+async fn reports_that_stop_hold_what_fires_through_a_kill_and_their_backlog_tells_nothing_again() {
+    let mut app = App::new().await;
+    // Anything that cleared would be told at once.
+    app.settings.page_route = "resolve_after = \"1s\"";
+    app.settings.more = LEDGER.replace("0.99", "0.999");
+    app.start().await;
+    // Reports are missed a minute after the last: soon, but not before the first look.
+    app.fail_all(outage_until(40)).await;
+    app.expect_slack("/oncall", 1).await;
+    let fired = firing(&app, "burn_rate", "ledger").await;
+    assert_eq!(fired["held"], Value::Null, "{fired}");
+    becomes(&app, "burn_rate", |s| s["held"].is_string() && s["since"] == fired["since"]).await;
+    let missing = becomes(&app, "slo_input_missing", |_| true).await;
+    assert_eq!((&missing["severity"], &missing["incident"]), (&json!("page"), &json!("1")), "{missing}");
+
+    app.kill();
+    // What was not reported meanwhile failed as well.
+    let gap = (60..70).map(|n| bad(n, ago(10 * (70 - n))));
+    let before = app.last_sequence().await;
+    app.fail_all(gap.chain(outage_until(40).into_iter().skip(400))).await;
+    assert!(app.last_sequence().await > before);
+    app.start().await;
+    becomes(&app, "burn_rate", |s| s["held"].is_null() && s["since"] == fired["since"]).await;
+    looked(&app, "report-1").await;
+    assert!(!has_cleared(&app, "burn_rate"), "{}", app.log());
+    assert_eq!(app.items("/incidents").await.len(), 1);
+    app.end().await;
+}
+
+#[tokio::test]
+async fn a_producer_that_starts_anew_while_it_fires_counts_on_through_a_kill_and_duplicates() {
+    let mut app = App::new().await;
+    app.settings.page_route = "resolve_after = \"1s\"";
+    app.settings.more = LEDGER.to_owned();
+    app.start().await;
+    let totals = |epoch: &str, ok: i64, failed: i64| json!({ "producer": "p", "epoch": epoch, "ok_total": ok, "failed_total": failed });
+    let report = |epoch: &str, n: i64, end: i64, ok: i64, failed: i64| {
+        outcome(&format!("{epoch}-{n}"), ago(end), &totals(epoch, ok, failed))
+    };
+    let good = (0..350).map(|n| report("a", n, 600 + 60 * (350 - n), 100 * (n + 1), 0));
+    let failing = (0..60).map(|n| report("a", 350 + n, 10 * (60 - n), 35_000 + 50 * (n + 1), 50 * (n + 1)));
+    app.fail_all(good.chain(failing)).await;
+    app.expect_slack("/oncall", 1).await;
+    let fired = becomes(&app, "burn_rate", |s| s["text"].as_str().unwrap().contains("3,000 of")).await;
+
+    // A kill in the middle of a try may repeat it once.
+    app.settled().await;
+    app.kill();
+    let anew: Vec<Value> = (0..10).map(|n| report("b", n, 10 - n, 50 * (n + 1), 50 * (n + 1))).collect();
+    let mut unsorted = anew.clone();
+    unsorted.reverse();
+    app.fail_all(unsorted.into_iter().chain(anew)).await;
+    app.start().await;
+    let counted = becomes(&app, "burn_rate", |s| s["text"].as_str().unwrap().contains("3,500 of")).await;
+    assert_eq!(counted["since"], fired["since"], "{counted}");
+    looked(&app, "report-1").await;
+    assert!(!has_cleared(&app, "burn_rate"), "{}", app.log());
+    assert_eq!(app.items("/incidents").await.len(), 1);
+    app.end().await;
+}
+
+#[tokio::test]
+async fn reports_that_come_minutes_late_still_fire() {
+    let mut app = app().await;
+    let mut events = outage_until(240);
+    let late = events.split_off(350);
+    app.fail_all(events).await;
+    looked(&app, "report-1").await;
+    // Four minutes after the last of it happened, all of the outage is told: the short window still has a minute of it.
+    app.fail_all(late).await;
+    app.expect_slack("/oncall", 1).await;
+    let fired = firing(&app, "burn_rate", "ledger").await;
+    assert_eq!(fired["workflow"], "ledger", "{fired}");
     app.end().await;
 }
