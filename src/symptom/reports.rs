@@ -25,6 +25,33 @@ pub(super) struct Reports {
     pub intervals: VecDeque<u32>,
     /// Times without reports, longer than usual: [last before, first after).
     pub gaps: VecDeque<(i64, i64)>,
+    pub lateness: Lateness,
+}
+
+/// How late reports are known: by the last looks that found a newer one. Learned anew after a start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lateness {
+    /// The latest report of the look before.
+    seen_at: Option<i64>,
+    /// How old the newest report was at the last looks that found one.
+    ages: [i64; 3],
+}
+
+impl Lateness {
+    fn look(&mut self, now: i64, last_at: i64) {
+        // What the first look finds may be what is left of a producer that stopped long ago.
+        if self.seen_at.is_some_and(|seen| last_at > seen) {
+            let [_, second, third] = self.ages;
+            self.ages = [second, third, now - last_at];
+        }
+        self.seen_at = self.seen_at.max(Some(last_at));
+    }
+
+    /// The least of the last ages, when reports are not missed sooner than that; else nothing.
+    fn usual(&self) -> i64 {
+        let least = self.ages.into_iter().min().unwrap_or(0);
+        if least > PATIENCE_MIN { least } else { 0 }
+    }
 }
 
 impl Reports {
@@ -68,9 +95,16 @@ impl Reports {
         Some((i64::from(*longest) * 3).max(PATIENCE_MIN))
     }
 
+    /// Notes how late they are, at a look that may find a newer one.
+    pub fn look(&mut self, now: i64) {
+        if let Some(last_at) = self.last_at {
+            self.lateness.look(now, last_at);
+        }
+    }
+
     /// From when on reports are missed unless one comes; none when none is expected.
     pub fn missed_from(&self) -> Option<i64> {
-        Some(self.last_at? + self.patience()?)
+        Some(self.last_at? + self.patience()? + self.lateness.usual())
     }
 
     /// Gaps, and the one that lasts until `now` when reports are missed.

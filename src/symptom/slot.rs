@@ -73,6 +73,9 @@ impl Slot {
         let tick = floor(at.timestamp(), TICK);
         self.memory.counts.age(tick);
         let has_news = std::mem::take(&mut self.has_news);
+        if has_news {
+            self.memory.reports.look(tick);
+        }
         // What has come in since the tick is seen at the next one.
         let pending = self.memory.counts.newest_at;
         let mut due = (pending >= tick).then(|| floor(pending, TICK) + TICK);

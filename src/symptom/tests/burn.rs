@@ -185,6 +185,38 @@ fn reports_that_are_minutes_late_fire_where_the_expected_number_is_known_and_are
 }
 
 #[test]
+fn a_producer_whose_reports_are_always_minutes_late_is_not_missed_and_its_outage_ends() {
+    const LATE: i64 = 200;
+    let mut watch = burning("0.999", Some(86_400));
+    let mut changes = Vec::new();
+    for now in (10..4 * HOUR).step_by(10) {
+        let second = now - LATE - 10;
+        let failed = if (HOUR..HOUR + 600).contains(&second) { 10 } else { 0 };
+        watch.take(&signal("busy", second, runs(10 - failed, failed)));
+        let words = |change: &Change| {
+            (now, change.state().kind.clone(), format!("{change:?}").split('(').next().map(str::to_owned))
+        };
+        changes.extend(watch.look(at(now), &[]).iter().map(words));
+    }
+    let of = |kind: &str| {
+        changes
+            .iter()
+            .filter(|(_, own, _)| own == kind)
+            .map(|(now, _, word)| (*now, word.as_deref()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of("slo_input_missing"), []);
+    let burn = of("burn_rate");
+    assert!(
+        matches!(burn.first(), Some((fired, Some("Fired"))) if (HOUR + LATE..HOUR + 2 * LATE).contains(fired)),
+        "{burn:?}"
+    );
+    assert!(burn.iter().all(|(_, word)| *word != Some("Held")), "{burn:?}");
+    let is_paging = |state: &SymptomState| state.tiers.iter().any(|tier| tier.starts_with("page"));
+    assert!(!watch.firing().any(is_paging), "three hours after the outage");
+}
+
+#[test]
 fn lost_events_hold_until_a_minute_is_covered() {
     let mut watch = burning("0.999", Some(86_400_000));
     reports(&mut watch, (-DAY, 0), 10, 10_000, 0);
