@@ -11,6 +11,7 @@ mod reload;
 pub mod symptoms;
 mod throttle;
 pub mod tick;
+mod ticked;
 mod watermark;
 
 pub use compile::{CompileError, compile, read_templates};

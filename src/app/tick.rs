@@ -4,12 +4,13 @@
 use super::covers::{Handovers, cover_of};
 use super::incidents;
 pub use super::passed::{Passed, Reached, Watermark};
-use super::symptoms::{Settled, SymptomDesk};
+use super::symptoms::SymptomDesk;
+use super::ticked::Agenda;
+pub use super::ticked::{Held, Ticked};
 use crate::config::DigestSettings;
 use crate::digest::Late;
 use crate::digest::plan::{DigestRule, PlanDecision, plan};
 use crate::digest_job::{self, Composing, Occasion, Succession, Target, Telling, WindowOutcome};
-use crate::incident::Incident;
 use crate::live::Live;
 use crate::outbox::queue;
 use crate::store::catalogue::Catalogue;
@@ -50,56 +51,6 @@ pub struct Ticker {
     forget_every: TimeDelta,
     /// Digests that are on their way.
     composing: Composing,
-}
-
-/// What a tick came to.
-#[derive(Debug, Default)]
-pub struct Ticked {
-    /// Whether messages were put in the outbox.
-    pub has_messages: bool,
-    /// Digests that wait for open hours.
-    pub holds: Vec<Held>,
-    /// Whether symptoms were looked at.
-    pub has_looked: bool,
-    /// Symptoms that changed, and what became of each.
-    pub symptoms: Vec<Settled>,
-    /// Incidents that are open now.
-    pub open: Vec<Arc<Incident>>,
-    /// When something is due next if nothing arrives before; never later than it really is.
-    pub next_at: Option<DateTime<Utc>>,
-    /// Parts that failed; they are tried again at the next tick.
-    pub failures: Vec<(&'static str, StoreError)>,
-}
-
-/// A digest that waits for open hours.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
-    /// Whom it is for.
-    pub target: Target,
-    /// The first slot held; the same for as long as the hold lasts.
-    pub slot: DateTime<Utc>,
-    /// When it is to go out.
-    pub until: DateTime<Utc>,
-}
-
-impl Ticked {
-    pub(super) fn look_at(&mut self, at: Option<DateTime<Utc>>) {
-        self.next_at = [self.next_at, at].into_iter().flatten().min();
-    }
-}
-
-/// Digests that are due, and when others are.
-#[derive(Debug, Default)]
-struct Agenda {
-    due: Vec<(Target, Occasion)>,
-    /// Never later than it really is; none when there is no other.
-    next_at: Option<DateTime<Utc>>,
-}
-
-impl Agenda {
-    fn look_at(&mut self, at: Option<DateTime<Utc>>) {
-        self.next_at = [self.next_at, at].into_iter().flatten().min();
-    }
 }
 
 /// What is to be done about a digest now.

@@ -3,6 +3,7 @@
 
 mod kept;
 mod player;
+mod settle;
 mod shown;
 mod told;
 
@@ -10,17 +11,12 @@ pub use kept::{kept, standings};
 
 use crate::live::Live;
 use crate::name::WorkflowName;
-use crate::route::Suppression;
 use crate::store::symptoms::{self, MemoryRow};
-use crate::store::{Store, StoreError, WriteTx};
-use crate::symptom::{
-    Change, Rules, Severity, Signal, SymptomKey, SymptomState, SymptomTold, ToldSymptom, Watch, What,
-};
+use crate::store::{Store, StoreError};
+use crate::symptom::{Change, Rules, Signal, SymptomKey, SymptomTold, ToldSymptom, Watch, What};
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
-use kept::save;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use told::{drop_symptom, note, pages, tell};
 use tracing::error;
 
 /// Symptoms are looked at when a multiple of this is reached; counts are kept by it.
@@ -245,45 +241,6 @@ impl SymptomDesk {
         Ok(looked)
     }
 
-    /// Symptoms that fire and page nobody so far, though now somebody is to be paged: a silence ended, or config changed.
-    fn untold(
-        &self,
-        live: &Live,
-        at: DateTime<Utc>,
-        changes: &[(DateTime<Utc>, Change)],
-        has_new_rules: bool,
-    ) -> Vec<(DateTime<Utc>, Change)> {
-        let Some(watch) = &self.watch else { return Vec::new() };
-        let is_changed = |state: &SymptomState| changes.iter().any(|(_, change)| change.state().key == state.key);
-        let is_urgent = |state: &&SymptomState| state.is_firing() && state.severity == Severity::Page;
-        let may_page = |why: &str| has_new_rules || why == Suppression::Silenced.as_str();
-        let unpaged = self.known.iter().filter(|(_, known)| known.told.why_not().is_some_and(may_page));
-        let urgent = unpaged.filter_map(|(key, _)| watch.state(key).filter(is_urgent));
-        let untold = urgent.filter(|state| !is_changed(state) && pages(live, state, at));
-        untold.map(|state| (at, Change::Moved(state.clone()))).collect()
-    }
-
-    /// What is now written of a symptom.
-    fn remember(&mut self, state: &SymptomState, told: SymptomTold) {
-        if told.incident_id().is_some() {
-            self.paged.insert(state.key.clone());
-        } else {
-            self.paged.remove(&state.key);
-        }
-        self.known.insert(state.key.clone(), Known { told, tiers: state.tiers.clone() });
-    }
-
-    /// A lower tier that fires or ends beneath the highest is no change, but must not pass for news later.
-    fn note_lower_tiers(&mut self, changes: &[(DateTime<Utc>, Change)]) {
-        let Some(watch) = &self.watch else { return };
-        let changed: BTreeSet<&SymptomKey> = changes.iter().map(|(_, change)| &change.state().key).collect();
-        for (key, known) in self.known.iter_mut().filter(|(key, _)| !changed.contains(key)) {
-            if let Some(state) = watch.state(key).filter(|state| state.tiers != known.tiers) {
-                known.tiers.clone_from(&state.tiers);
-            }
-        }
-    }
-
     /// Tells the watch how the dead letters stand that have changed.
     async fn ask_standings(&mut self, store: &Store, at: DateTime<Utc>) -> Result<(), StoreError> {
         if self.stale.is_empty() {
@@ -294,81 +251,6 @@ impl SymptomDesk {
         found.into_iter().for_each(|(workflow, standing)| self.set_standing(&workflow, standing));
         self.stale.clear();
         Ok(())
-    }
-
-    /// Writes changed states with the incidents and pages that follow, in one transaction.
-    async fn settle(
-        &mut self,
-        store: &Store,
-        live: &Live,
-        changes: Vec<(DateTime<Utc>, Change)>,
-        now: DateTime<Utc>,
-    ) -> Result<Looked, StoreError> {
-        self.note_lower_tiers(&changes);
-        let Some(watch) = &self.watch else { return Ok(Looked::default()) };
-        let gone: Vec<SymptomKey> = self.known.keys().filter(|key| watch.state(key).is_none()).cloned().collect();
-        let mut looked = Looked::default();
-        if changes.is_empty() && gone.is_empty() {
-            return Ok(looked);
-        }
-        let mut tx = store.begin().await?;
-        for (at, change) in changes {
-            let settled = self.settle_one(&mut tx, live, (at, change), now, &mut looked.has_messages).await?;
-            self.remember(settled.change.state(), settled.told.clone());
-            note(&settled);
-            looked.changes.push(settled);
-        }
-        for key in &gone {
-            symptoms::remove_state(&mut tx, &key.id()).await?;
-        }
-        tx.commit().await?;
-        self.forget_gone();
-        Ok(looked)
-    }
-
-    /// Forgets symptoms that neither fire nor are hot.
-    fn forget_gone(&mut self) {
-        let Some(watch) = &self.watch else { return };
-        self.known.retain(|key, _| watch.state(key).is_some());
-        self.paged.retain(|key| watch.state(key).is_some());
-    }
-
-    /// Writes one change, with what becomes of the symptom.
-    async fn settle_one(
-        &self,
-        tx: &mut WriteTx,
-        live: &Live,
-        (at, change): (DateTime<Utc>, Change),
-        now: DateTime<Utc>,
-        has_messages: &mut bool,
-    ) -> Result<Settled, StoreError> {
-        let state = change.state();
-        let known = self.known.get(&state.key).cloned().unwrap_or_default();
-        let is_worse = match &change {
-            Change::Fired(_) => true,
-            Change::Moved(state) => state.tier.as_ref().is_some_and(|tier| !known.tiers.contains(tier)),
-            Change::Cleared(_) | Change::Held(_) | Change::Dropped(_) => false,
-        };
-        let is_paging = is_worse && state.severity == Severity::Page;
-        let told = match &change {
-            // One that flickers fires again before its incident is over, and rejoins it.
-            Change::Fired(_) => tell(tx, live, state, now, has_messages).await?,
-            // A tier that pages may come when the incident of an earlier one is over.
-            Change::Moved(_) if is_paging || known.told.incident_id().is_none() => {
-                tell(tx, live, state, now, has_messages).await?
-            }
-            Change::Dropped(_) => {
-                drop_symptom(tx, state, &known.told, now).await?;
-                known.told
-            }
-            Change::Moved(_) | Change::Cleared(_) | Change::Held(_) => known.told,
-        };
-        match self.source {
-            Source::Store => save(tx, state, &told).await?,
-            // What is played is played once.
-            Source::Player => {}
-        }
-        Ok(Settled { at, change, told, is_worse })
     }
 
     /// Saves the memory in small transactions. One that is cut short counts for nothing.

@@ -4,6 +4,7 @@
 
 mod timeline;
 
+use super::line::LineKind;
 use super::*;
 use crate::render::Parts;
 use crate::{app, config};
