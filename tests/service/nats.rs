@@ -10,8 +10,9 @@ async fn nats_absent_at_start_is_waited_for_and_named() {
     let mut app = App::new().await;
     app.nats.kill();
     app.launch();
-    let why = app.not_ready().await;
-    assert!(why.contains("waiting for NATS"), "{why}");
+    let waits =
+        async || app.readiness().await.filter(|(status, why)| *status == 503 && why.contains("waiting for NATS"));
+    eventually("readiness names NATS", waits).await;
     assert!(app.log().contains("waiting for NATS at"), "{}", app.log());
     assert_eq!(app.get("/healthz").await.unwrap().status(), 200, "alive all the same");
     app.nats.restart().await;
