@@ -155,7 +155,6 @@ fn noun(kind: LineKind) -> &'static str {
 /// What is worth a line of its own; the others are only counted.
 fn sentence(line: &Line) -> Option<String> {
     let receiver = line.receiver.as_deref().unwrap_or("nobody");
-    let workflow = line.workflow.as_deref().unwrap_or_default();
     let first = line.text.as_deref().and_then(|t| t.lines().find(|l| !l.trim().is_empty())).unwrap_or_default();
     let said = words::cut(&words::one_line(first), SENTENCE_MAX);
     match line.kind {
@@ -173,8 +172,26 @@ fn sentence(line: &Line) -> Option<String> {
             Some(format!("{} digest to {receiver} is held until {until}", line.digest.as_deref().unwrap_or_default()))
         }
         LineKind::SymptomFiring | LineKind::SymptomCleared => {
-            Some(format!("{} {} of {workflow}: {said}", noun(line.kind), line.symptom.as_deref().unwrap_or_default()))
+            let of = line.workflow.as_deref().map(|workflow| format!(" of {workflow}")).unwrap_or_default();
+            Some(format!("{} {}{of}: {said}", noun(line.kind), line.symptom.as_deref().unwrap_or_default()))
         }
         LineKind::Suppress | LineKind::DeadLetterOpened | LineKind::DeadLetterResolved | LineKind::Quarantined => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_symptom_that_workflows_share_is_said_to_be_of_none_of_them() {
+        let line = |workflow: Option<&str>| Line {
+            workflow: workflow.map(str::to_owned),
+            symptom: Some("systemic".to_owned()),
+            text: Some("E3 hit 3 workflows.".to_owned()),
+            ..Line::new(DateTime::UNIX_EPOCH, LineKind::SymptomFiring)
+        };
+        assert_eq!(sentence(&line(None)).unwrap(), "symptom firing systemic: E3 hit 3 workflows.");
+        assert_eq!(sentence(&line(Some("pay"))).unwrap(), "symptom firing systemic of pay: E3 hit 3 workflows.");
     }
 }
