@@ -50,7 +50,7 @@ pub use state::{Change, SymptomKey, SymptomState};
 pub use told::{SymptomTold, ToldSymptom};
 pub use trial::{Firing, Trial, try_rules};
 pub use vector::{VectorOutcome, VectorResult, run_vectors};
-pub use watch::Watch;
+pub use watch::{WORKFLOWS_MAX, Watch};
 
 #[cfg(test)]
 mod tests;

@@ -18,6 +18,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 const SHARED_PART: &str = "shared";
 const WORKFLOW_PART: &str = "w:";
 
+/// Workflows that are remembered, beside those of config: whoever writes the number of a run into the name of a workflow makes one each
+/// time.
+pub const WORKFLOWS_MAX: usize = 20_000;
+
 /// Rules, memory and states of all symptoms.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
@@ -38,6 +42,7 @@ pub struct Watch {
     is_shared_dirty: bool,
     /// The first instant at which the news can be seen, in s.
     news_at: Option<i64>,
+    refused_count: u64,
     /// The instant of the last look.
     pub(super) looked_at: Option<DateTime<Utc>>,
     pub(super) lost: Holes,
@@ -68,17 +73,21 @@ impl Watch {
 
     /// Names a workflow that config describes, and when it was first known: it may never be heard.
     pub fn know(&mut self, workflow: &WorkflowName, first_known_at: DateTime<Utc>) {
-        let place = self.place(workflow);
+        // Config names few, so there is always room for them.
+        let place = self.places.get(workflow).copied().unwrap_or_else(|| self.open_place(workflow));
         if let Some(slot) = self.slots.get_mut(place) {
             slot.first_known_at = Some(first_known_at.timestamp());
         }
         self.has_news(place);
     }
 
-    /// Remembers what was heard.
+    /// Remembers what was heard. Of a workflow for which there is no room, nothing is.
     pub fn take(&mut self, signal: &Signal) {
         let at = signal.at.timestamp();
-        let place = self.place(&signal.workflow);
+        let Some(place) = self.place(&signal.workflow) else {
+            self.refused_count += 1;
+            return;
+        };
         if let Some(slot) = self.slots.get_mut(place) {
             slot.memory.take(at, &signal.what);
             slot.is_dirty = true;
@@ -94,7 +103,7 @@ impl Watch {
 
     /// What the store says now of a workflow's dead letters.
     pub fn set_standing(&mut self, workflow: &WorkflowName, standing: Standing) {
-        let place = self.place(workflow);
+        let Some(place) = self.place(workflow) else { return };
         let Some(slot) = self.slots.get_mut(place) else { return };
         if slot.standing != standing {
             slot.standing = standing;
@@ -198,7 +207,7 @@ impl Watch {
 
     fn thaw_workflow(&mut self, workflow: &WorkflowName, bytes: &[u8]) -> bool {
         let Some(memory) = codec::read_memory(bytes) else { return false };
-        let place = self.place(workflow);
+        let Some(place) = self.place(workflow) else { return true };
         if let Some(slot) = self.slots.get_mut(place) {
             slot.memory = memory;
         }
@@ -208,18 +217,25 @@ impl Watch {
     fn put_state(&mut self, state: SymptomState) {
         let is_own = self.rules.shared().all(|(rule, _)| rule.name != state.key.rule);
         if let (true, Some(workflow)) = (is_own, state.key.workflow.clone()) {
-            let place = self.place(&workflow);
-            let refused = self.slots.get_mut(place).and_then(|slot| slot.put_state(state));
-            self.orphans.extend(refused);
+            let slot = self.place(&workflow).and_then(|place| self.slots.get_mut(place));
+            self.orphans.extend(slot.and_then(|slot| slot.put_state(state)));
         } else {
             self.shared_states.insert(state.key.clone(), state);
         }
     }
 
-    pub(super) fn place(&mut self, workflow: &WorkflowName) -> usize {
-        if let Some(place) = self.places.get(workflow) {
-            return *place;
-        }
+    /// Signals that were not remembered since the last time, because there is no room for their workflows.
+    pub fn take_refused_count(&mut self) -> u64 {
+        std::mem::take(&mut self.refused_count)
+    }
+
+    /// The place of a workflow; none when there is no room for another.
+    pub(super) fn place(&mut self, workflow: &WorkflowName) -> Option<usize> {
+        let known = self.places.get(workflow).copied();
+        known.or_else(|| (self.slots.len() < WORKFLOWS_MAX).then(|| self.open_place(workflow)))
+    }
+
+    fn open_place(&mut self, workflow: &WorkflowName) -> usize {
         let place = self.slots.len();
         self.slots.push(Slot::new(self.rules.plan(workflow)));
         self.places.insert(workflow.clone(), place);

@@ -13,7 +13,7 @@ use crate::live::Live;
 use crate::name::WorkflowName;
 use crate::store::symptoms::{self, MemoryRow};
 use crate::store::{Store, StoreError};
-use crate::symptom::{Change, Rules, Signal, SymptomKey, SymptomTold, ToldSymptom, Watch, What};
+use crate::symptom::{Change, Rules, Signal, SymptomKey, SymptomTold, ToldSymptom, WORKFLOWS_MAX, Watch, What};
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -231,6 +231,7 @@ impl SymptomDesk {
             if is_due {
                 changes.extend(watch.look(at, &[]).into_iter().map(|change| (at, change)));
             }
+            note_refused(watch.take_refused_count());
             self.looked_at = Some(at);
         }
         changes.extend(self.untold(live, at, &changes, has_new_rules));
@@ -268,6 +269,13 @@ impl SymptomDesk {
         tx.commit().await?;
         (self.unsaved, self.saved_at) = (0, now);
         Ok(())
+    }
+}
+
+fn note_refused(count: u64) {
+    if count > 0 {
+        let max = WORKFLOWS_MAX;
+        error!(count, max, "symptoms go without the events of some workflows: there are too many names of workflows");
     }
 }
 

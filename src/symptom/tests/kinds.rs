@@ -303,3 +303,21 @@ fn more_than_two_retries_a_run_are_pressure() {
     assert_eq!(times(&changes), [(100, "fired"), (3_630, "cleared")], "with the third retry that leaves the hour");
     insta::assert_snapshot!(changes[0].2, @"busy needed 3.0 retries per run in 1 h: 9 retries for 3 runs | More than 2 are too many.");
 }
+
+#[test]
+fn names_without_end_leave_room_for_those_of_config_and_for_what_is_known() {
+    let rule = rule("streak", SymptomKind::FailingStreak { count: Some(2), over: None });
+    let mut watch = watch(Vec::new(), &[rule]);
+    watch.take(&signal("pay", 0, runs(1, 0)));
+    for number in 1..=WORKFLOWS_MAX {
+        watch.take(&signal(&format!("run-{number}"), 1, runs(1, 0)));
+    }
+    assert_eq!(watch.take_refused_count(), 1, "one name more than there is room for");
+    assert!(watch.memory_size(&WorkflowName::from(format!("run-{WORKFLOWS_MAX}").as_str())).is_none());
+    watch.know(&WorkflowName::from("nightly"), at(2));
+    assert!(watch.memory_size(&WorkflowName::from("nightly")).is_some());
+    watch.take(&signal("pay", 3, failure()));
+    watch.take(&signal("pay", 600, failure()));
+    let fired = watch.look(at(620), &[]);
+    assert!(fired.iter().any(|change| change.state().key.workflow == Some(WorkflowName::from("pay"))), "{fired:?}");
+}
