@@ -49,7 +49,7 @@ impl Names {
         let path = dir.path().join("matins.toml");
         std::fs::write(&path, text).unwrap();
         let loaded = config::load(&path, &|_| None, START.parse().unwrap()).unwrap_or_else(|e| panic!("{e}"));
-        Arc::new(app::compile(loaded, Vec::new(), &KEYS, Parts::Words).0)
+        Arc::new(app::compile(loaded, Vec::new(), &KEYS, Parts::All).0)
     }
 }
 

@@ -188,6 +188,7 @@ impl Draft {
         let receiver = live.config.receivers.get(&self.target.receiver);
         let channel = receiver.map_or(Channel::Text, |r| r.kind.channel());
         let content = render(live, &self.target, &composed, &view, number, channel);
+        let view = live.renderer.kept(view);
         let row = self.row("enqueued", composed.counts(), &view, now)?;
         let entry = NewEntry {
             number,

@@ -94,6 +94,14 @@ impl Renderer {
         self.parts == Parts::All && channel == Channel::Email
     }
 
+    /// What is kept of a view beside the words made from it: nobody asks for other words where words are all that is wanted.
+    pub fn kept(&self, view: Value) -> Value {
+        match self.parts {
+            Parts::All => view,
+            Parts::Words => Value::Null,
+        }
+    }
+
     /// The channel, or plain text where words are all that is wanted of it.
     fn channel(&self, channel: Channel) -> Channel {
         match (self.parts, channel) {
