@@ -320,6 +320,7 @@ fn seconds_of(at: DateTime<Utc>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::symptom::Mode;
 
     fn lines(text: &str) -> Vec<&str> {
         text.lines().collect()
@@ -367,6 +368,7 @@ mod tests {
         let minutes = |n: u64| Duration::from_secs(n * 60);
         let budget = Budget {
             rule: "burn_rate".to_owned(),
+            mode: Mode::Live,
             workflow: "pay".into(),
             slo: "0.99".to_owned(),
             period: minutes(30 * 1440),

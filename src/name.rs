@@ -1,16 +1,18 @@
 //! Names that people give in config, each its own type, so that a digest's name can't be taken for a receiver's.
 //! What a name refers to lives in the room of that thing, never here. Clones share the text: most of what is kept is kept by name.
 
+use std::sync::Arc;
+
 macro_rules! name {
     ($(#[$doc:meta])* $type:ident) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $type(String);
+        pub struct $type(Arc<str>);
 
         impl $type {
             /// Takes the name as written.
             pub fn new(name: impl Into<String>) -> Self {
-                Self(name.into())
+                Self(Arc::from(name.into()))
             }
             /// The name as written.
             pub fn as_str(&self) -> &str {
@@ -38,7 +40,7 @@ macro_rules! name {
 
         impl From<&str> for $type {
             fn from(name: &str) -> Self {
-                Self(name.to_owned())
+                Self(Arc::from(name))
             }
         }
     };

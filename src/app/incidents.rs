@@ -7,6 +7,7 @@ use crate::live::Live;
 use crate::outbox::{NewEntry, queue};
 use crate::store::{Store, StoreError, WriteTx, incidents, letters};
 use chrono::{DateTime, Utc};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tracing::info;
 
@@ -31,7 +32,9 @@ pub(super) async fn advance_all(
             ticked.open.push(incident);
             continue;
         }
-        match advance_one(store, live, incident.id, &over, symptoms, now).await {
+        let firing = incident.symptoms.iter().filter(|s| s.ended_at.is_none());
+        let sentences = firing.filter_map(|s| Some((s.key.clone(), symptoms.sentence(&s.key)?))).collect();
+        match advance_one(store, live, incident.id, &over, &sentences, now).await {
             Ok(Moved { has_moved, next_at, incident }) => {
                 ticked.has_messages |= has_moved;
                 ticked.look_at(next_at);
@@ -67,7 +70,7 @@ async fn advance_one(
     live: &Live,
     id: IncidentId,
     over: &[String],
-    symptoms: &mut SymptomDesk,
+    sentences: &BTreeMap<String, String>,
     now: DateTime<Utc>,
 ) -> Result<Moved, StoreError> {
     let mut tx = store.begin().await?;
@@ -80,8 +83,8 @@ async fn advance_one(
     }
     // What is said of them now, not what was when they joined.
     for symptom in incident.symptoms.iter_mut().filter(|s| s.ended_at.is_none()) {
-        if let Some(sentence) = symptoms.sentence(&symptom.key) {
-            symptom.text = sentence;
+        if let Some(sentence) = sentences.get(&symptom.key) {
+            symptom.text.clone_from(sentence);
         }
     }
     let open_letters = letters::open_of_incident(&mut tx, id.0).await?;

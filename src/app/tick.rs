@@ -111,7 +111,8 @@ impl Ticker {
         ticked
     }
 
-    /// All of a tick but writing its digests, which are composed meanwhile: `finish` comes before the next one begins.
+    /// All of a tick but writing its digests, which are composed meanwhile: `finish` comes before the next one that may compose, see
+    /// `rests`.
     pub async fn begin(
         &mut self,
         store: &Store,
@@ -298,7 +299,9 @@ impl Ticker {
                     }
                     self.waiting.remove(&target);
                     if let Some(settings) = live.config.digests.get(&target.digest) {
-                        agenda.look_at(settings.schedule.next_after(now, settings.timezone));
+                        // A slot that passed while it waited is due at the next tick.
+                        let next = settings.schedule.next_after(occasion.window.end_at, settings.timezone);
+                        agenda.look_at(next.map(|at| at.max(now + NEXT_TICK)));
                     }
                     ready.push((target, occasion));
                 }

@@ -41,6 +41,9 @@ use std::sync::Arc;
 /// Messages of one transaction at most, as in the service.
 const BATCH_MAX: usize = 1000;
 
+/// Lines that may wait for digests that are being composed.
+const HELD_MAX: usize = 10_000;
+
 /// Keys of a backtest: fixed, so that redacted values and links come out the same each time. Nothing that it prints is secret by them.
 pub const KEYS: Keys = Keys { redaction: [0; 32], links: [0; 32] };
 
@@ -301,7 +304,7 @@ impl Play<'_> {
     }
 
     async fn tick(&mut self, now: DateTime<Utc>, mut lines: Vec<Line>) -> Result<Option<DateTime<Utc>>, BacktestError> {
-        if !self.ticker.rests(self.live, now) {
+        if !self.ticker.rests(self.live, now) || self.held.len() > HELD_MAX {
             self.finish().await?;
         }
         let ticked = self.ticker.begin(&self.store, self.live, &mut AllRead, now).await;

@@ -2,9 +2,12 @@
 
 use super::against::{Difference, Tally};
 use super::*;
+use crate::app::symptoms::SymptomDesk;
 use crate::ingest::commit::Redelivered;
 use crate::ingest::{DecodeOutcome, Inbound};
 use crate::render::Parts;
+use crate::store::ledger;
+use crate::symptom::{Signal, What};
 use crate::{app, config};
 use chrono::TimeDelta;
 use proptest::prelude::*;
@@ -348,4 +351,70 @@ proptest! {
         prop_assert_eq!(jumping.lines.len(), every_second.lines.len());
         prop_assert_eq!(jumping.verdicts, every_second.verdicts);
     }
+}
+
+#[tokio::test]
+async fn a_protected_workflow_that_joins_a_symptom_of_others_has_it_paged() {
+    let rule = "\n[[symptoms]]\nname = \"everywhere\"\nkind = \"systemic\"\ncount = 2\nseverity = \"page\"\n";
+    let live = live(&format!("{CONFIG}{rule}"));
+    let (start, store) = (at("2026-12-01T10:00:00Z"), Store::open("sqlite::memory:").await.unwrap());
+    let mut desk = SymptomDesk::played(&live, start);
+    let mut fail = async |workflow: &str, second: i64| {
+        let what = What::Failure {
+            is_final: true,
+            letter: None,
+            run: None,
+            is_redriven: false,
+            downstream: None,
+            error_type: Some("CertExpired".to_owned()),
+            times: 1,
+        };
+        let now = start + TimeDelta::seconds(second);
+        desk.take(&Signal { workflow: workflow.into(), at: now, what });
+        let look_at = now + TimeDelta::seconds(10);
+        desk.look(&store, &live, look_at, look_at).await.unwrap();
+        desk.firing().iter().map(|symptom| symptom.told.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(fail("report", 5).await, []);
+    let standard = fail("stray", 15).await;
+    assert_eq!(standard.iter().map(|told| told.why_not()).collect::<Vec<_>>(), [Some("standard_workflow")]);
+    let protected = fail("pay", 25).await;
+    assert!(protected[0].incident_id().is_some(), "{protected:?}");
+}
+
+/// Intake that has not come far enough until it is said to have.
+struct Behind(bool);
+
+impl Watermark for Behind {
+    async fn refresh(&mut self) {}
+
+    fn passed(&mut self, _: DateTime<Utc>, _: DateTime<Utc>) -> Option<Passed> {
+        (!self.0).then_some(Passed { incomplete: None })
+    }
+
+    async fn reached(&mut self, now: DateTime<Utc>) -> Option<Reached> {
+        Some(Reached { at: now, was_away: false })
+    }
+
+    fn keep_only(&mut self, _: &BTreeSet<DateTime<Utc>>) {}
+}
+
+#[tokio::test]
+async fn a_slot_that_passes_while_a_digest_waits_for_intake_is_due_at_the_next_tick() {
+    let live = live(CONFIG);
+    let store = Store::open("sqlite::memory:").await.unwrap();
+    let (mut ticker, mut watermark) = (Ticker::default(), Behind(false));
+    let mut tick = async |time: &str, is_behind: bool| {
+        watermark.0 = is_behind;
+        let ticked = ticker.tick(&store, &live, &mut watermark, at(&format!("2026-12-01T{time}Z"))).await;
+        assert!(ticked.failures.is_empty(), "{:?}", ticked.failures);
+        let rows = ledger::list(store.reader(), i64::MAX, i64::MAX).await.unwrap();
+        let quick = rows.iter().filter(|row| row.digest == "quick");
+        quick.map(|row| row.window_end.format("%H:%M").to_string()).max()
+    };
+    tick("10:00:00", false).await;
+    let before = tick("10:07:00", true).await;
+    assert_eq!(tick("10:15:00", true).await, before, "it waits");
+    assert_eq!(tick("10:15:01", false).await.as_deref(), Some("10:07"));
+    assert_eq!(tick("10:15:02", false).await.as_deref(), Some("10:14"));
 }

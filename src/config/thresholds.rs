@@ -7,12 +7,8 @@ use super::schema::Config;
 use super::source::Report;
 use crate::matcher::{MatchKey, Matcher};
 use crate::name::WorkflowName;
-use crate::symptom::{OffReason, Rules, SymptomKind, SymptomRule, TierOff};
+use crate::symptom::{LOOK_SECONDS, OffReason, Rules, SymptomKind, SymptomRule, TierOff};
 use crate::workflow::Workflow;
-use std::time::Duration;
-
-/// How often symptoms are looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// Reports symptoms that can't fire, tiers that are out of reach, and workflows that are missed too soon.
 pub(super) fn check(root: &Cursor<'_>, config: &Config, report: &Report) {
@@ -86,8 +82,10 @@ impl Thresholds<'_> {
     fn hasty(&self) {
         for (workflow, cursor) in self.config.workflows.iter().zip(self.root.tables("workflows")) {
             let patience = workflow.every.map(|every| every + workflow.grace);
-            if patience.is_some_and(|patience| patience < LOOK_EVERY) {
-                let words = "\"every\" and \"grace\" are shorter than the 10 s between two looks: it is missed no sooner than that";
+            if patience.is_some_and(|patience| patience.as_secs() < LOOK_SECONDS.unsigned_abs()) {
+                let words = format!(
+                    "\"every\" and \"grace\" are shorter than the {LOOK_SECONDS} s between two looks: it is missed no sooner than that"
+                );
                 self.report.warn(cursor.place("every"), words);
             }
         }

@@ -67,6 +67,8 @@ pub async fn preview(
         });
     };
     let window = preview_window(store, live, target, end, now).await?;
+    // Only what is left of them now is known.
+    let budgets = if end.is_some_and(|end| end < now) { Arc::default() } else { budgets };
     let occasion = Occasion { window, due_at: window.end_at, late: None, incomplete: None, firing, budgets };
     let mut input = read_one(store, live, target, &occasion).await?;
     input.number = queue::peek_number(store.reader()).await?;

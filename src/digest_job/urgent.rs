@@ -52,7 +52,8 @@ pub(super) fn budgets(live: &Live, target: &Target, window: Window, budgets: &[B
         share_left: budget.left.map(|left| left.share),
         known: budget.left.map_or(Duration::ZERO, |left| left.known),
     };
-    budgets.iter().filter(|budget| reads(live, target, &budget.workflow, window)).map(line).collect()
+    let told = budgets.iter().filter(|budget| budget.mode == Mode::Live);
+    told.filter(|budget| reads(live, target, &budget.workflow, window)).map(line).collect()
 }
 
 fn for_reader<'a>(

@@ -51,7 +51,8 @@ impl Incident {
 
     /// Whether it ended without anything being known to be over: what was left of it was symptoms whose rules are gone.
     pub fn was_dropped(&self) -> bool {
-        self.sample.is_none() && self.symptoms.iter().any(|s| s.is_dropped)
+        let ended_at = self.symptoms.iter().filter_map(|s| s.ended_at).max();
+        self.sample.is_none() && self.symptoms.iter().any(|s| s.is_dropped && s.ended_at == ended_at)
     }
 
     /// Whether a symptom of it fires.

@@ -294,6 +294,10 @@ fn an_incident_whose_rules_are_gone_was_dropped_and_one_with_a_failure_was_not()
     assert!(!of_symptom.has_symptom());
     of_symptom.join(symptom("burn", 300));
     assert!(of_symptom.end_symptom("burn", at(400)) && !of_symptom.was_dropped(), "it fired again, and cleared");
+    let mut of_two = by_symptom();
+    of_two.join(symptom("streak", 10));
+    assert!(of_two.drop_symptom("burn", at(60)) && of_two.end_symptom("streak", at(90)));
+    assert!(!of_two.was_dropped(), "the last of it is known to be over");
     let mut of_failure = incident();
     of_failure.join(symptom("burn", 0));
     assert!(of_failure.drop_symptom("burn", at(60)) && !of_failure.was_dropped());

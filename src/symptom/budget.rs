@@ -2,6 +2,7 @@
 
 use super::buckets::{TICK, floor};
 use super::plan::Ask;
+use super::rule::Mode;
 use super::sentence;
 use super::watch::Watch;
 use crate::name::WorkflowName;
@@ -13,6 +14,8 @@ use std::time::Duration;
 pub struct Budget {
     /// Name of the rule.
     pub rule: String,
+    /// Whether anybody is told.
+    pub mode: Mode,
     /// The workflow.
     pub workflow: WorkflowName,
     /// The objective as written.
@@ -72,6 +75,7 @@ impl super::slot::Slot {
         let numbers = super::burn_rate::numbers(&context, plan);
         Some(Budget {
             rule: context.applied.name.to_string(),
+            mode: context.applied.mode,
             workflow: context.plan.workflow.clone(),
             slo: plan.slo.clone(),
             period: Duration::from_secs(plan.period.unsigned_abs()),

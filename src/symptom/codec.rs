@@ -8,9 +8,10 @@ use super::shared::{Call, Hit, Hits, Letter, Said, Shared};
 use super::streak::Failed;
 use crate::event::{BreakerState, HeartbeatStatus};
 use crate::name::WorkflowName;
+use std::collections::BTreeSet;
 
-/// The first byte of a workflow's part, and of the part that they share.
-const VERSION: u8 = 1;
+/// The first byte of a workflow's part, and of the part that they share. Parts of the version before are read too.
+const VERSION: u8 = 2;
 const SHARED_VERSION: u8 = 2;
 
 #[derive(Default)]
@@ -71,12 +72,12 @@ impl Writer {
     }
 }
 
-struct Reader<'a>(&'a [u8]);
+struct Reader<'a>(&'a [u8], u8);
 
 impl<'a> Reader<'a> {
     fn new(version: u8, bytes: &'a [u8]) -> Option<Self> {
         let (found, rest) = bytes.split_first()?;
-        (*found == version).then_some(Self(rest))
+        (*found == version || *found + 1 == version).then_some(Self(rest, *found))
     }
 
     fn byte(&mut self) -> Option<u8> {
@@ -208,6 +209,8 @@ fn write_reports(out: &mut Writer, memory: &Memory) {
         out.instant(at);
     });
     out.maybe(memory.health.unwell_since, Writer::instant);
+    out.maybe(memory.reports.lateness.seen_at, Writer::instant);
+    memory.reports.lateness.ages.iter().for_each(|age| out.instant(*age));
 }
 
 /// One workflow's memory; none when the bytes are not of this version, or damaged.
@@ -272,6 +275,13 @@ fn read_reports(read: &mut Reader<'_>, memory: &mut Memory) -> Option<()> {
         Some((status, read.instant()?))
     })?;
     memory.health.unwell_since = read.maybe(Reader::instant)?;
+    // The version before did not keep it.
+    if read.1 == VERSION {
+        memory.reports.lateness.seen_at = read.maybe(Reader::instant)?;
+        for age in &mut memory.reports.lateness.ages {
+            *age = read.instant()?;
+        }
+    }
     Some(())
 }
 
@@ -312,7 +322,12 @@ pub(super) fn write_shared(shared: &Shared) -> Vec<u8> {
 
 fn read_said(read: &mut Reader<'_>) -> Option<Said> {
     let state = at_place(BreakerState::ALL, read.number()?)?;
-    let (at, since) = (read.instant()?, read.instant()?);
+    let at = read.instant()?;
+    // The version before kept the last word alone.
+    if read.1 != SHARED_VERSION {
+        return Some(Said { state, at, since: at, by: BTreeSet::new() });
+    }
+    let since = read.instant()?;
     let by = (0..read.length()?).map(|_| read.text().map(WorkflowName::new)).collect::<Option<_>>()?;
     Some(Said { state, at, since, by })
 }
@@ -340,4 +355,39 @@ pub(super) fn read_shared(bytes: &[u8]) -> Option<Shared> {
         shared.errors.insert(name, read.hits()?);
     }
     read.0.is_empty().then_some(shared)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workflow_of_the_version_before_is_read_without_what_that_did_not_keep() {
+        let mut memory = Memory { heard_at: Some(7), ..Memory::default() };
+        let mut bytes = write_memory(&memory);
+        // No look before, and three ages of 0.
+        bytes.truncate(bytes.len() - 4);
+        bytes[0] = VERSION - 1;
+        assert_eq!(read_memory(&bytes).unwrap().heard_at, Some(7));
+        memory.reports.lateness.seen_at = Some(5);
+        memory.reports.lateness.ages = [600, 610, 620];
+        assert_eq!(read_memory(&write_memory(&memory)).unwrap().reports, memory.reports);
+    }
+
+    #[test]
+    fn what_the_version_before_knew_of_a_breaker_is_its_last_word() {
+        let mut out = Writer::new(SHARED_VERSION - 1);
+        out.length(0);
+        out.length(1);
+        out.text("hubspot");
+        out.hits(&Hits::default());
+        out.length(0);
+        out.maybe(Some(()), |out, ()| {
+            out.number(breaker_place(BreakerState::Open));
+            out.instant(1_000);
+        });
+        out.length(0);
+        let said = read_shared(&out.0).unwrap().downstreams["hubspot"].said.clone();
+        assert_eq!(said, Some(Said { state: BreakerState::Open, at: 1_000, since: 1_000, by: BTreeSet::new() }));
+    }
 }

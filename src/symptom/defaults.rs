@@ -21,6 +21,11 @@ impl Rules {
         Self { rules: given.map_or_else(defaults, <[SymptomRule]>::to_vec), workflows: workflows.clone() }
     }
 
+    /// Whether config describes this workflow by its name.
+    pub(super) fn names(&self, workflow: &WorkflowName) -> bool {
+        self.workflows.iter().any(|known| known.name.is_literal() && known.name.as_str() == workflow.as_str())
+    }
+
     /// Every rule, in config order.
     pub fn iter(&self) -> impl Iterator<Item = &SymptomRule> {
         self.rules.iter()

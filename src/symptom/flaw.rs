@@ -87,9 +87,14 @@ impl SymptomRule {
                 MatchKey::Class | MatchKey::Step => false,
             };
             if !has {
-                let words = format!(
-                    "can't fire: it is of a workflow, which has no {key}; match workflow, domain or label.<key>"
-                );
+                let words = match has_downstream {
+                    true => format!(
+                        "can't fire: nothing that it is of has a {key}; match workflow, domain, label.<key> or downstream"
+                    ),
+                    false => format!(
+                        "can't fire: it is of a workflow, which has no {key}; match workflow, domain or label.<key>"
+                    ),
+                };
                 flaws.refuse("match", words);
             }
         }

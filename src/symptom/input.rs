@@ -23,6 +23,9 @@ const IN_USE: i64 = 3 * 86_400;
 /// Reports that come more rarely can't be held against events, in s.
 const INTERVAL_MAX: i64 = 600;
 
+/// An event and the report that counts it are at least so far apart, in s, for all that is known.
+const SLACK_MIN: i64 = 60;
+
 /// Failures by which they may differ, and the share of the larger number, 1 in so many.
 const DIFFER_MIN: u64 = 3;
 const DIFFER_ONE_IN: u64 = 20;
@@ -38,13 +41,15 @@ impl BurnPlan {
 }
 
 /// A workflow that reports its runs like a clock has not done so for three times as long as ever lately, and for as long as an
-/// outage would take to be noticed. It pages when a page is held meanwhile: nobody can say whether that goes on.
+/// outage would take to be noticed. It pages when a page is held meanwhile: nobody can say whether that goes on. While none is, it
+/// may be the end of a working day: it has been silent for as long before.
 pub(super) fn read_missing(context: &Context<'_>, after: i64) -> Read {
     let reports = &context.memory.reports;
     let (Some(last), Some(missed_from)) = (reports.last_at, reports.missed_from()) else {
         return (Reading::QUIET, None);
     };
-    let due = missed_from.max(last + after) + 1;
+    let rest = if context.holds_page { 0 } else { reports.longest_gap() };
+    let due = missed_from.max(last + after).max(last + rest) + 1;
     if context.at < due {
         return (Reading::QUIET, Some(due));
     }
@@ -59,29 +64,40 @@ pub(super) fn read_missing(context: &Context<'_>, after: i64) -> Read {
     (context.finding_of(severity, seconds(silent), sentence), None)
 }
 
-/// Failures come as events and in reports, and in the hour before the last report the two differ by more than a few.
+/// Failures come as events and in reports, and the two differ by more than a few: what came one way in an hour is not there the other
+/// way in that hour and as long before and after as a report may be about.
 pub(super) fn read_inconsistent(context: &Context<'_>) -> Read {
     let (counts, reports) = (&context.memory.counts, &context.memory.reports);
     if counts.bad.is_empty() || counts.failed.is_empty() {
         return (Reading::QUIET, None);
     }
-    let Some(last) = reports.last_at.filter(|_| reports.longest_interval().is_some_and(|n| n <= INTERVAL_MAX)) else {
+    let (Some(last), Some(longest)) = (reports.last_at, reports.longest_interval().filter(|n| *n <= INTERVAL_MAX))
+    else {
         return (Reading::QUIET, None);
     };
+    // A report speaks of the time before it, and several producers take turns.
+    let slack = (3 * longest).clamp(SLACK_MIN, INTERVAL_MAX);
     if reports.missed_from().is_some_and(|from| context.at > from) {
         return (Reading::Unknown(format!("no runs reported for {}", span(context.at - last))), None);
     }
     let end = floor(last, TICK) + TICK;
-    if reports.first_at.is_none_or(|first| first > end - HOUR) {
+    let around = HOUR + 2 * slack;
+    if reports.first_at.is_none_or(|first| first > end - around) {
         return (Reading::QUIET, None);
     }
-    let told = |window: i64| (counts.bad.sum(end, window).n, counts.failed.sum(end, window).n);
-    let ((events, reported), (some, others)) = (told(HOUR), told(IN_USE));
+    let told = |end: i64, window: i64| (counts.bad.sum(end, window).n, counts.failed.sum(end, window).n);
+    let ((events, reported), (events_around, reported_around)) = (told(end - slack, HOUR), told(end, around));
+    let (some, others) = told(end, IN_USE);
     let missed = reports.missed_from().map(|from| from + 1);
+    let (more, less) = if events.saturating_sub(reported_around) >= reported.saturating_sub(events_around) {
+        (events, reported_around)
+    } else {
+        (reported, events_around)
+    };
     let is_told_twice = some > 0 && others > 0;
-    if !is_told_twice || events.abs_diff(reported) <= DIFFER_MIN.max(events.max(reported) / DIFFER_ONE_IN) {
+    if !is_told_twice || more.saturating_sub(less) <= DIFFER_MIN.max(more / DIFFER_ONE_IN) {
         return (Reading::QUIET, missed.filter(|_| context.is_known()));
     }
     let sentence = || sentence::input_inconsistent(&context.plan.workflow, events, reported, HOUR);
-    (context.finding(count(events.abs_diff(reported)), sentence), missed)
+    (context.finding(count(more - less), sentence), missed)
 }

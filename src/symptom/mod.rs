@@ -52,5 +52,8 @@ pub use trial::{Firing, Trial, try_rules};
 pub use vector::{VectorOutcome, VectorResult, run_vectors};
 pub use watch::{WORKFLOWS_MAX, Watch};
 
+/// How often symptoms are looked at, in s: at multiples of this.
+pub const LOOK_SECONDS: i64 = buckets::TICK;
+
 #[cfg(test)]
 mod tests;

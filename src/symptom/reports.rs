@@ -8,8 +8,8 @@ const INTERVALS: usize = 16;
 /// Gaps that are remembered.
 const GAPS_MAX: usize = 32;
 
-/// Gaps are remembered as long as a default window may ask for them, in s.
-const GAP_AGE_MAX: i64 = 3 * 86_400 + 3_600;
+/// Gaps are remembered for a week and a day, in s: as long as a default window may ask for them, and until the next weekend.
+const GAP_AGE_MAX: i64 = 8 * 86_400;
 
 /// Reports are not missed sooner than this, in s.
 const PATIENCE_MIN: i64 = 60;
@@ -28,13 +28,13 @@ pub(super) struct Reports {
     pub lateness: Lateness,
 }
 
-/// How late reports are known: by the last looks that found a newer one. Learned anew after a start.
+/// How late reports are known: by the last looks that found a newer one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lateness {
     /// The latest report of the look before.
-    seen_at: Option<i64>,
+    pub seen_at: Option<i64>,
     /// How old the newest report was at the last looks that found one.
-    ages: [i64; 3],
+    pub ages: [i64; 3],
 }
 
 impl Lateness {
@@ -100,6 +100,11 @@ impl Reports {
         if let Some(last_at) = self.last_at {
             self.lateness.look(now, last_at);
         }
+    }
+
+    /// The longest time without reports that is remembered, in s; 0 when there was none.
+    pub fn longest_gap(&self) -> i64 {
+        self.gaps.iter().map(|(from, to)| to - from).max().unwrap_or(0)
     }
 
     /// From when on reports are missed unless one comes; none when none is expected.

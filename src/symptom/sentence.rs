@@ -131,7 +131,7 @@ fn exhausts(burn: &Burn<'_>) -> String {
     }
     let spent = percent(1.0 - share);
     format!(
-        "{spent} of the budget was spent in the {} that are known; at this rate the rest lasts {lasts}.",
+        "So far {spent} of the budget was spent, in the {} that are known; at this rate the rest lasts {lasts}.",
         span(known)
     )
 }
@@ -362,7 +362,8 @@ mod tests {
     #[test]
     fn of_a_budget_no_more_is_said_to_be_left_than_is_known() {
         assert_eq!(left(0.5, 30 * 86_400), "50 % of the budget is left; at this rate it lasts 36 h.");
-        let young = "under 0.1 % of the budget was spent in the 26 h that are known; at this rate the rest lasts 3 d.";
+        let young =
+            "So far under 0.1 % of the budget was spent, in the 26 h that are known; at this rate the rest lasts 3 d.";
         assert_eq!(left(1.0, 26 * 3_600), young);
         assert_eq!(left(-0.1, 30 * 86_400), "The budget is spent.");
         assert_eq!(left(-0.1, 5 * 86_400), "The whole budget was spent in the 5 d that are known.");

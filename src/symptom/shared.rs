@@ -181,8 +181,11 @@ impl Shared {
         let mut said = Said { state, at, ..said };
         if is_closed {
             said.by.clear();
-        } else if said.by.len() < WORKFLOWS_MAX {
-            said.by.insert(workflow.clone());
+        } else {
+            let callers = downstream.calls.iter().filter(|call| call.at >= said.since).map(|call| &call.workflow);
+            let new: Vec<WorkflowName> = callers.chain([workflow]).filter(|w| !said.by.contains(*w)).cloned().collect();
+            let room = WORKFLOWS_MAX.saturating_sub(said.by.len());
+            said.by.extend(new.into_iter().take(room));
         }
         downstream.said = Some(said);
         // What was called before is what the breaker has judged.

@@ -20,7 +20,7 @@ const ONE_IN: u64 = 100;
 /// A workflow is told of once in so long, in s.
 const EVERY: i64 = 3_600;
 
-/// Workflows that are followed; with more, all are followed anew.
+/// Workflows that are followed within an hour; of others nothing is said.
 const WORKFLOWS_MAX: usize = 1_000;
 
 /// Workflows with a clock that runs ahead.
@@ -77,7 +77,10 @@ impl Skews {
         }
         let now = event.received_at.timestamp();
         if self.0.len() >= WORKFLOWS_MAX && !self.0.contains_key(&event.workflow) {
-            self.0.clear();
+            self.0.retain(|_, seen| now - seen.since < EVERY);
+            if self.0.len() >= WORKFLOWS_MAX {
+                return None;
+            }
         }
         if is_clamped {
             let seen = self.0.entry(event.workflow.clone()).or_default();

@@ -43,6 +43,8 @@ pub struct Watch {
     /// The first instant at which the news can be seen, in s.
     news_at: Option<i64>,
     refused_count: u64,
+    /// Workflows that are remembered and that config does not name.
+    unnamed_count: usize,
     /// The instant of the last look.
     pub(super) looked_at: Option<DateTime<Utc>>,
     pub(super) lost: Holes,
@@ -73,8 +75,7 @@ impl Watch {
 
     /// Names a workflow that config describes, and when it was first known: it may never be heard.
     pub fn know(&mut self, workflow: &WorkflowName, first_known_at: DateTime<Utc>) {
-        // Config names few, so there is always room for them.
-        let place = self.places.get(workflow).copied().unwrap_or_else(|| self.open_place(workflow));
+        let Some(place) = self.place(workflow) else { return };
         if let Some(slot) = self.slots.get_mut(place) {
             slot.first_known_at = Some(first_known_at.timestamp());
         }
@@ -207,7 +208,7 @@ impl Watch {
 
     fn thaw_workflow(&mut self, workflow: &WorkflowName, bytes: &[u8]) -> bool {
         let Some(memory) = codec::read_memory(bytes) else { return false };
-        let Some(place) = self.place(workflow) else { return true };
+        let Some(place) = self.place(workflow) else { return false };
         if let Some(slot) = self.slots.get_mut(place) {
             slot.memory = memory;
         }
@@ -217,8 +218,11 @@ impl Watch {
     fn put_state(&mut self, state: SymptomState) {
         let is_own = self.rules.shared().all(|(rule, _)| rule.name != state.key.rule);
         if let (true, Some(workflow)) = (is_own, state.key.workflow.clone()) {
-            let slot = self.place(&workflow).and_then(|place| self.slots.get_mut(place));
-            self.orphans.extend(slot.and_then(|slot| slot.put_state(state)));
+            let refused = match self.place(&workflow).and_then(|place| self.slots.get_mut(place)) {
+                Some(slot) => slot.put_state(state),
+                None => Some(state),
+            };
+            self.orphans.extend(refused);
         } else {
             self.shared_states.insert(state.key.clone(), state);
         }
@@ -231,8 +235,16 @@ impl Watch {
 
     /// The place of a workflow; none when there is no room for another.
     pub(super) fn place(&mut self, workflow: &WorkflowName) -> Option<usize> {
-        let known = self.places.get(workflow).copied();
-        known.or_else(|| (self.slots.len() < WORKFLOWS_MAX).then(|| self.open_place(workflow)))
+        if let Some(place) = self.places.get(workflow) {
+            return Some(*place);
+        }
+        if !self.rules.names(workflow) {
+            if self.unnamed_count >= WORKFLOWS_MAX {
+                return None;
+            }
+            self.unnamed_count += 1;
+        }
+        Some(self.open_place(workflow))
     }
 
     fn open_place(&mut self, workflow: &WorkflowName) -> usize {

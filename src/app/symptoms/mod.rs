@@ -13,14 +13,16 @@ use crate::live::Live;
 use crate::name::WorkflowName;
 use crate::store::symptoms::{self, MemoryRow};
 use crate::store::{Store, StoreError};
-use crate::symptom::{Change, Rules, Signal, SymptomKey, SymptomTold, ToldSymptom, WORKFLOWS_MAX, Watch, What};
+use crate::symptom::{
+    Change, LOOK_SECONDS, Rules, Signal, SymptomKey, SymptomTold, ToldSymptom, WORKFLOWS_MAX, Watch, What,
+};
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tracing::error;
 
 /// Symptoms are looked at when a multiple of this is reached; counts are kept by it.
-pub const LOOK_EVERY: TimeDelta = TimeDelta::seconds(10);
+pub const LOOK_EVERY: TimeDelta = TimeDelta::seconds(LOOK_SECONDS);
 /// Batches of signals that are read at once.
 const BATCHES: i64 = 64;
 /// Parts of the memory in one transaction, so that intake never waits long for the one writer.
@@ -28,6 +30,8 @@ const PARTS: usize = 64;
 /// The memory is saved so often, or when so much was written that is not in it yet: a start has to read no more than that.
 const SAVE_EVERY: TimeDelta = TimeDelta::minutes(5);
 const UNSAVED_MAX: usize = 16 << 20;
+/// How often it is said that there are too many workflows.
+const REFUSED_EVERY: TimeDelta = TimeDelta::hours(1);
 
 /// The watch and how far it has come. All of it can be found again after a restart.
 #[derive(Debug, Default)]
@@ -51,6 +55,9 @@ pub struct SymptomDesk {
     known: BTreeMap<SymptomKey, Known>,
     /// Those of them that are of an incident.
     paged: BTreeSet<SymptomKey>,
+    /// Signals of workflows for which there was no room, not said yet.
+    refused_count: u64,
+    refused_said_at: DateTime<Utc>,
     /// Symptoms that fire, as they read at the last look; none before anybody has asked.
     firing: Option<Arc<Vec<ToldSymptom>>>,
 }
@@ -197,9 +204,10 @@ impl SymptomDesk {
             return Ok(Looked::default());
         }
         let result = self.try_look(store, live, at, now).await;
-        self.firing = None;
-        if result.is_err() {
-            self.watch = None;
+        match result {
+            Ok(_) => self.firing = None,
+            // What fired at the last look is still told.
+            Err(_) => self.watch = None,
         }
         result
     }
@@ -231,7 +239,8 @@ impl SymptomDesk {
             if is_due {
                 changes.extend(watch.look(at, &[]).into_iter().map(|change| (at, change)));
             }
-            note_refused(watch.take_refused_count());
+            self.refused_count += watch.take_refused_count();
+            self.note_refused(at);
             self.looked_at = Some(at);
         }
         changes.extend(self.untold(live, at, &changes, has_new_rules));
@@ -240,6 +249,18 @@ impl SymptomDesk {
             self.save_memory(store, now).await?;
         }
         Ok(looked)
+    }
+
+    /// Says, once in a while, that there are too many workflows.
+    fn note_refused(&mut self, at: DateTime<Utc>) {
+        if self.refused_count > 0 && at - self.refused_said_at >= REFUSED_EVERY {
+            let (count, max) = (self.refused_count, WORKFLOWS_MAX);
+            error!(
+                count,
+                max, "symptoms go without the events of some workflows: there are too many names of workflows"
+            );
+            (self.refused_count, self.refused_said_at) = (0, at);
+        }
     }
 
     /// Tells the watch how the dead letters stand that have changed.
@@ -269,13 +290,6 @@ impl SymptomDesk {
         tx.commit().await?;
         (self.unsaved, self.saved_at) = (0, now);
         Ok(())
-    }
-}
-
-fn note_refused(count: u64) {
-    if count > 0 {
-        let max = WORKFLOWS_MAX;
-        error!(count, max, "symptoms go without the events of some workflows: there are too many names of workflows");
     }
 }
 

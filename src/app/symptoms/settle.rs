@@ -11,7 +11,8 @@ use chrono::{DateTime, Utc};
 use std::collections::BTreeSet;
 
 impl SymptomDesk {
-    /// Symptoms that fire and page nobody so far, though now somebody is to be paged: a silence ended, or config changed.
+    /// Symptoms that fire and page nobody so far, though now somebody is to be paged: a silence ended, config changed, a protected workflow
+    /// was hit too, or it has become urgent. Of one workflow, only the first two can change who hears of it.
     pub(super) fn untold(
         &self,
         live: &Live,
@@ -22,8 +23,12 @@ impl SymptomDesk {
         let Some(watch) = &self.watch else { return Vec::new() };
         let is_changed = |state: &SymptomState| changes.iter().any(|(_, change)| change.state().key == state.key);
         let is_urgent = |state: &&SymptomState| state.is_firing() && state.severity == Severity::Page;
-        let may_page = |why: &str| has_new_rules || why == Suppression::Silenced.as_str();
-        let unpaged = self.known.iter().filter(|(_, known)| known.told.why_not().is_some_and(may_page));
+        let unpaged = self.known.iter().filter(|(key, known)| {
+            known.told.why_not().is_some_and(|why| {
+                let may_change = [Suppression::Silenced, Suppression::DigestSeverity].iter().any(|s| s.as_str() == why);
+                has_new_rules || may_change || key.workflow.is_none()
+            })
+        });
         let urgent = unpaged.filter_map(|(key, _)| watch.state(key).filter(is_urgent));
         let untold = urgent.filter(|state| !is_changed(state) && pages(live, state, at));
         untold.map(|state| (at, Change::Moved(state.clone()))).collect()

@@ -47,7 +47,7 @@ fn a_burn_reads_as_a_sentence_with_numbers() {
     assert_eq!(now, 870);
     insta::assert_snapshot!(format!("{}\n{}", fired.state().text, fired.state().detail), @r"
     busy spent 2.0 % of its 30-day error budget in 1 h: 261 of 3,600 orders failed
-    That is 14.4× the rate that 99.5 % allows. 2.0 % of the budget was spent in the 2 d that are known; at this rate the rest lasts 2 d.
+    That is 14.4× the rate that 99.5 % allows. So far 2.0 % of the budget was spent, in the 2 d that are known; at this rate the rest lasts 2 d.
     ");
     assert_eq!(fired.state().tier.as_deref(), Some("page_fast"));
 }

@@ -307,14 +307,15 @@ fn more_than_two_retries_a_run_are_pressure() {
 #[test]
 fn names_without_end_leave_room_for_those_of_config_and_for_what_is_known() {
     let rule = rule("streak", SymptomKind::FailingStreak { count: Some(2), over: None });
-    let mut watch = watch(Vec::new(), &[rule]);
+    let mut watch = watch(vec![workflow("nightly")], &[rule]);
     watch.take(&signal("pay", 0, runs(1, 0)));
     for number in 1..=WORKFLOWS_MAX {
         watch.take(&signal(&format!("run-{number}"), 1, runs(1, 0)));
     }
     assert_eq!(watch.take_refused_count(), 1, "one name more than there is room for");
     assert!(watch.memory_size(&WorkflowName::from(format!("run-{WORKFLOWS_MAX}").as_str())).is_none());
-    watch.know(&WorkflowName::from("nightly"), at(2));
+    watch.take(&signal("nightly", 2, runs(1, 0)));
+    assert_eq!(watch.take_refused_count(), 0);
     assert!(watch.memory_size(&WorkflowName::from("nightly")).is_some());
     watch.take(&signal("pay", 3, failure()));
     watch.take(&signal("pay", 600, failure()));
