@@ -33,7 +33,12 @@ fn watch() -> Watch {
 }
 
 fn runs(name: &WorkflowName, second: i64, ok: u64, failed: u64) -> Signal {
-    Signal { workflow: name.clone(), at: at(second), what: What::Runs { ok, failed, downstream: None } }
+    Signal {
+        workflow: name.clone(),
+        at: at(second),
+        arrived_at: None,
+        what: What::Runs { ok, failed, downstream: None },
+    }
 }
 
 /// 3 days of a busy workflow: fine buckets full, some failures, near no threshold.
@@ -104,7 +109,7 @@ fn year(events: i64, workflows: i64) {
                 times: 1,
             },
         };
-        watch.take(&Signal { workflow: name.clone(), at: at(second), what });
+        watch.take(&Signal { workflow: name.clone(), at: at(second), arrived_at: None, what });
     }
     look_until(&mut watch, 365 * 86_400, &mut looks, &mut changes);
     println!(

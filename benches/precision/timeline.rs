@@ -157,7 +157,7 @@ impl<'a> Teller<'a> {
     fn tell(&mut self, second: i64, arrives: i64, what: What) {
         // Counts without an identity of their own are kept apart by their id, before they come here.
         let can_repeat = !matches!(what, What::Runs { .. });
-        let signal = Signal { workflow: workflow(), at: instant(second), what };
+        let signal = Signal { workflow: workflow(), at: instant(second), arrived_at: None, what };
         if can_repeat && self.chance.happens(self.month.twice) {
             let again = arrives + self.chance.between(1, MINUTE);
             self.hear(again, signal.clone());

@@ -370,7 +370,7 @@ async fn a_protected_workflow_that_joins_a_symptom_of_others_has_it_paged() {
             times: 1,
         };
         let now = start + TimeDelta::seconds(second);
-        desk.take(&Signal { workflow: workflow.into(), at: now, what });
+        desk.take(&Signal { workflow: workflow.into(), at: now, arrived_at: None, what });
         let look_at = now + TimeDelta::seconds(10);
         desk.look(&store, &live, look_at, look_at).await.unwrap();
         desk.firing().iter().map(|symptom| symptom.told.clone()).collect::<Vec<_>>()

@@ -308,7 +308,7 @@ mod tests {
     async fn signals_are_read_in_order_and_numbers_are_not_used_again() {
         let store = store().await;
         let mut tx = store.begin().await.unwrap();
-        let signal = Signal { workflow: WorkflowName::new("pay"), at: at(0), what: What::Resolved };
+        let signal = Signal { workflow: WorkflowName::new("pay"), at: at(0), arrived_at: None, what: What::Resolved };
         add_signals(&mut tx, &[]).await.unwrap();
         for _ in 0..3 {
             add_signals(&mut tx, std::slice::from_ref(&signal)).await.unwrap();

@@ -211,6 +211,8 @@ fn write_reports(out: &mut Writer, memory: &Memory) {
     out.maybe(memory.health.unwell_since, Writer::instant);
     out.maybe(memory.reports.lateness.seen_at, Writer::instant);
     memory.reports.lateness.ages.iter().for_each(|age| out.instant(*age));
+    out.length(memory.row.intervals.len());
+    memory.row.intervals.iter().for_each(|interval| out.number(u64::from(*interval)));
 }
 
 /// One workflow's memory; none when the bytes are not of this version, or damaged.
@@ -280,6 +282,9 @@ fn read_reports(read: &mut Reader<'_>, memory: &mut Memory) -> Option<()> {
         memory.reports.lateness.seen_at = read.maybe(Reader::instant)?;
         for age in &mut memory.reports.lateness.ages {
             *age = read.instant()?;
+        }
+        for _ in 0..read.length()? {
+            memory.row.intervals.push_back(u32::try_from(read.number()?).ok()?);
         }
     }
     Some(())
@@ -365,8 +370,8 @@ mod tests {
     fn a_workflow_of_the_version_before_is_read_without_what_that_did_not_keep() {
         let mut memory = Memory { heard_at: Some(7), ..Memory::default() };
         let mut bytes = write_memory(&memory);
-        // No look before, and three ages of 0.
-        bytes.truncate(bytes.len() - 4);
+        // No look before, three ages of 0, and no intervals.
+        bytes.truncate(bytes.len() - 5);
         bytes[0] = VERSION - 1;
         assert_eq!(read_memory(&bytes).unwrap().heard_at, Some(7));
         memory.reports.lateness.seen_at = Some(5);

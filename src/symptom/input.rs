@@ -48,8 +48,8 @@ pub(super) fn read_missing(context: &Context<'_>, after: i64) -> Read {
     let (Some(last), Some(missed_from)) = (reports.last_at, reports.missed_from()) else {
         return (Reading::QUIET, None);
     };
-    let rest = if context.holds_page { 0 } else { reports.longest_gap() };
-    let due = missed_from.max(last + after).max(last + rest) + 1;
+    let known_rest = Some(reports.longest_gap()).filter(|gap| *gap > 0 && !context.holds_page);
+    let due = missed_from.max(last + after).max(known_rest.map_or(0, |rest| missed_from + rest)) + 1;
     if context.at < due {
         return (Reading::QUIET, Some(due));
     }

@@ -12,7 +12,7 @@ use crate::event::HeartbeatStatus;
 pub(super) struct Memory {
     /// When it first gave a sign of life.
     pub first_heard_at: Option<i64>,
-    /// When it last did.
+    /// When one last arrived.
     pub heard_at: Option<i64>,
     /// When its first run finished.
     pub first_run_at: Option<i64>,
@@ -45,7 +45,14 @@ impl Health {
 }
 
 impl Memory {
-    /// Remembers what was heard at `at`.
+    /// Remembers that something arrived at `at`, whenever it happened.
+    pub fn hear(&mut self, at: i64, what: &What) {
+        if *what != What::Resolved {
+            self.heard_at = self.heard_at.max(Some(at));
+        }
+    }
+
+    /// Remembers what was heard of `at`.
     pub fn take(&mut self, at: i64, what: &What) {
         if *what != What::Resolved {
             self.heard_at = self.heard_at.max(Some(at));

@@ -17,6 +17,14 @@ pub struct Signal {
     /// When it happened, never later than it arrived. Whole milliseconds.
     #[serde(rename = "t", with = "chrono::serde::ts_milliseconds")]
     pub at: DateTime<Utc>,
+    /// When it arrived, if that is not the same.
+    #[serde(
+        rename = "h",
+        with = "chrono::serde::ts_milliseconds_option",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub arrived_at: Option<DateTime<Utc>>,
     /// What it was.
     #[serde(rename = "k")]
     pub what: What,
@@ -125,7 +133,13 @@ impl Signal {
     pub fn of(event: &Event) -> Option<Self> {
         let at = event.occurred_at.min(event.received_at);
         let at = DateTime::from_timestamp_millis(at.timestamp_millis())?;
-        Some(Self { workflow: event.workflow.clone(), at, what: what(event) })
+        let arrived_at = Some(event.received_at).filter(|arrived_at| arrived_at.timestamp() != at.timestamp());
+        Some(Self { workflow: event.workflow.clone(), at, arrived_at, what: what(event) })
+    }
+
+    /// When it arrived.
+    pub fn heard_at(&self) -> DateTime<Utc> {
+        self.arrived_at.unwrap_or(self.at)
     }
 
     /// The start of its bucket of 10 s, in s since 1970.
@@ -267,6 +281,7 @@ fn merges(one: &What, other: &What) -> bool {
 }
 
 fn merge(kept: &mut Signal, signal: Signal) {
+    let heard_at = kept.heard_at().max(signal.heard_at());
     match (&mut kept.what, signal.what) {
         (What::Runs { ok, failed, .. }, What::Runs { ok: more, failed: worse, .. }) => {
             *ok = ok.saturating_add(more);
@@ -281,6 +296,7 @@ fn merge(kept: &mut Signal, signal: Signal) {
         _ => {}
     }
     kept.at = kept.at.max(signal.at);
+    kept.arrived_at = Some(heard_at).filter(|heard_at| *heard_at != kept.at);
 }
 
 fn one() -> u64 {
@@ -326,6 +342,7 @@ mod tests {
         let report = |second: i64, ok, failed| Signal {
             workflow: "busy".into(),
             at: DateTime::from_timestamp(1_798_588_800 + second, 0).unwrap(),
+            arrived_at: None,
             what: What::Runs { ok, failed, downstream: None },
         };
         let folded = fold((0..9).map(|second| report(second, 0, 1)).collect());
@@ -339,6 +356,7 @@ mod tests {
         let signal = Signal {
             workflow: "busy".into(),
             at: DateTime::from_timestamp_millis(1_798_588_800_123).unwrap(),
+            arrived_at: None,
             what: What::Runs { ok: 3, failed: 0, downstream: None },
         };
         assert_eq!(serde_json::to_string(&signal).unwrap(), r#"{"w":"busy","t":1798588800123,"k":{"r":{"o":3}}}"#);

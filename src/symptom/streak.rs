@@ -8,6 +8,9 @@ use std::collections::VecDeque;
 /// Failures that are remembered one by one; of longer rows the first and the last ones.
 const ROW_MAX: usize = 16;
 
+/// How many of the last intervals between good runs decide what is usual.
+const INTERVALS: usize = 8;
+
 /// Failures of one second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Failed {
@@ -26,11 +29,19 @@ pub(super) struct Row {
     pub failures: VecDeque<Failed>,
     /// The last good run, in s.
     pub good_at: Option<i64>,
+    /// The last times between two reports with good runs, in s, oldest first.
+    pub intervals: VecDeque<u32>,
 }
 
 impl Row {
     /// A good run.
     pub fn good(&mut self, at: i64) {
+        if let Some(last) = self.good_at.filter(|last| *last < at) {
+            if self.intervals.len() >= INTERVALS {
+                self.intervals.pop_front();
+            }
+            self.intervals.push_back(u32::try_from(at - last).unwrap_or(u32::MAX));
+        }
         self.good_at = self.good_at.max(Some(at));
         while self.failures.front().is_some_and(|failed| Some(failed.at) <= self.good_at) {
             self.failures.pop_front();
@@ -59,6 +70,15 @@ impl Row {
         }
     }
 
+    /// Until when good runs since the last one may not be told yet, in s: they are told as often as they were lately, and half of that
+    /// later at most.
+    fn untold_until(&self) -> Option<i64> {
+        let mut intervals: Vec<u32> = self.intervals.iter().copied().collect();
+        intervals.sort_unstable();
+        let usual = i64::from(*intervals.get(intervals.len() / 2)?);
+        Some(self.good_at? + usual + usual / 2)
+    }
+
     /// How many failed in a row: a failure that is told as event and in a report is one.
     pub fn count(&self) -> u64 {
         let sum = |of: fn(&Failed) -> u64| self.failures.iter().map(of).fold(0, u64::saturating_add);
@@ -76,11 +96,18 @@ impl Row {
     }
 }
 
-/// The last `count` outcomes all failed, over at least `over`.
+/// The last `count` outcomes all failed, over at least `over`. Nobody knows the last outcomes of a workflow that only ever says what
+/// failed, or whose next good runs are not due to be told yet.
 pub(super) fn read_streak(context: &Context<'_>, count: u64, over: i64) -> Read {
     let row = &context.memory.row;
     if row.count() < count.max(1) || row.length() < over {
         return (Reading::QUIET, None);
+    }
+    if row.good_at.is_none() && context.memory.reports.last_at.is_none() {
+        return (Reading::QUIET, None);
+    }
+    if let Some(until) = row.untold_until().filter(|until| context.at <= *until) {
+        return (Reading::QUIET, Some(until + 1));
     }
     let sentence = || sentence::streak(&context.plan.workflow, row.count(), row.length(), good_ago(context));
     (context.finding(dead_letter::count(row.count()), sentence), None)

@@ -224,7 +224,7 @@ fn timeline(workflow: &WorkflowName, per_day: u64, span: (i64, i64), (fault, las
         if n > 0 && (!is_on || fault.is_told(start, lasts)) {
             let what = What::Runs { ok: n - failed, failed, downstream: None };
             let at = start + TICK - 1;
-            signals.push((at, Signal { workflow: workflow.clone(), at: instant(at), what }));
+            signals.push((at, Signal { workflow: workflow.clone(), at: instant(at), arrived_at: None, what }));
         }
     }
     Timeline { signals, span, ..Timeline::default() }

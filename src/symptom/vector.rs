@@ -264,7 +264,7 @@ impl Vector {
 }
 
 fn signal(second: i64, what: What) -> Signal {
-    Signal { workflow: WorkflowName::new("busy"), at: instant(second), what }
+    Signal { workflow: WorkflowName::new("busy"), at: instant(second), arrived_at: None, what }
 }
 
 fn failures(times: u64) -> What {

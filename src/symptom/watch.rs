@@ -91,6 +91,7 @@ impl Watch {
         };
         if let Some(slot) = self.slots.get_mut(place) {
             slot.memory.take(at, &signal.what);
+            slot.memory.hear(signal.heard_at().timestamp(), &signal.what);
             slot.is_dirty = true;
         }
         if self.shared.take(&signal.workflow, at, &signal.what) {

@@ -154,7 +154,7 @@ pub async fn resolve_letter(
     if let Some(cause) = cause {
         letters::note_resolved(&mut tx, &[(cause, now)]).await?;
         let workflow = letters::workflow_of_cause(&mut tx, cause).await?;
-        symptoms::add_signals(&mut tx, &[Signal { workflow, at: now, what: What::Resolved }]).await?;
+        symptoms::add_signals(&mut tx, &[Signal { workflow, at: now, arrived_at: None, what: What::Resolved }]).await?;
     }
     tx.commit().await.map_err(StoreError::from)?;
     find_letter(&shared, &id).await.map(Json)

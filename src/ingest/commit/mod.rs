@@ -305,7 +305,8 @@ async fn keep_signals(
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     let heard = fresh.iter().filter_map(|draft| Signal::of(&draft.event));
-    let resolved = progressed.into_iter().map(|workflow| Signal { workflow, at: now, what: What::Resolved });
+    let resolved =
+        progressed.into_iter().map(|workflow| Signal { workflow, at: now, arrived_at: None, what: What::Resolved });
     symptoms::add_signals(tx, &fold(heard.chain(resolved).collect())).await
 }
 

@@ -322,3 +322,47 @@ fn names_without_end_leave_room_for_those_of_config_and_for_what_is_known() {
     let fired = watch.look(at(620), &[]);
     assert!(fired.iter().any(|change| change.state().key.workflow == Some(WorkflowName::from("pay"))), "{fired:?}");
 }
+
+#[test]
+fn failures_of_a_workflow_that_never_says_what_went_well_are_no_row() {
+    let failures: Vec<Signal> = (0..30).map(|n| signal("busy", n * HOUR, failure())).collect();
+    assert_eq!(play(&mut one(streak()), &failures, 31 * HOUR, 10), []);
+}
+
+#[test]
+fn a_row_waits_for_the_good_runs_that_are_not_told_yet() {
+    let hourly = (0..12).map(|n| signal("busy", n * HOUR, runs(990, 0)));
+    let failures = (0..12 * 12).map(|n| signal("busy", n * 5 * MINUTE + 7, runs(0, 1)));
+    let mut signals: Vec<Signal> = hourly.chain(failures).collect();
+    signals.sort_by_key(|signal| signal.at);
+    let healthy = times(&play(&mut one(streak()), &signals, 12 * HOUR, 10));
+    assert!(
+        healthy.iter().all(|(at, _)| *at <= HOUR + 10),
+        "one in a hundred fails, and two reports say how often: {healthy:?}"
+    );
+    signals.extend((12 * 12..15 * 12).map(|n| signal("busy", n * 5 * MINUTE + 7, runs(0, 1))));
+    let outage = times(&play(&mut one(streak()), &signals, 15 * HOUR, 10));
+    assert_eq!(outage.last(), Some(&(12 * HOUR + 30 * MINUTE + 10, "fired")), "the good ones are half an hour late");
+}
+
+#[test]
+fn what_arrives_late_is_heard_when_it_arrives() {
+    let expected =
+        Workflow { every: Some(Duration::from_secs(86_400)), grace: Duration::from_secs(3_600), ..workflow("nightly") };
+    let mut watch = watch(vec![expected], &[rule("quiet", SymptomKind::Absence)]);
+    watch.know(&WorkflowName::from("nightly"), at(0));
+    let ran = |day: i64| Signal {
+        arrived_at: Some(at(day * DAY + 5 * HOUR)),
+        ..signal("nightly", day * DAY + 2 * HOUR, runs(1, 0))
+    };
+    let mut changes = Vec::new();
+    for day in 0..5 {
+        watch.take(&ran(day));
+        for now in (day * DAY + 5 * HOUR + 10..(day + 1) * DAY + 5 * HOUR).step_by(60) {
+            changes.extend(watch.look(at(now), &[]));
+        }
+    }
+    assert_eq!(changes, [], "it is heard every 24 h");
+    let missed = watch.look(at(5 * DAY + 6 * HOUR + 10), &[]);
+    assert_eq!(missed.iter().map(word).collect::<Vec<_>>(), ["fired"]);
+}

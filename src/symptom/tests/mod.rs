@@ -28,7 +28,7 @@ fn since_t0(instant: DateTime<Utc>) -> i64 {
 }
 
 fn signal(workflow: &str, second: i64, what: What) -> Signal {
-    Signal { workflow: WorkflowName::new(workflow), at: at(second), what }
+    Signal { workflow: WorkflowName::new(workflow), at: at(second), arrived_at: None, what }
 }
 
 fn runs(ok: u64, failed: u64) -> What {
