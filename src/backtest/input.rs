@@ -112,6 +112,11 @@ impl Input {
         Some((at(self.places.first()?), at(self.places.last()?)))
     }
 
+    /// How many lines there are.
+    pub fn count(&self) -> usize {
+        self.places.len()
+    }
+
     /// How many lines arrive within `span`.
     pub fn count_within(&self, span: Span) -> usize {
         self.range(span).len()

@@ -20,12 +20,16 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+/// Nobody has recorded for longer.
+const LENGTH_MAX: TimeDelta = TimeDelta::days(3_660);
+
 /// Exit code 1 when `--against` finds a protected event that lost its page.
 pub(super) async fn run(args: BacktestArgs) -> Result<ExitCode, Failure> {
     let live = load(&args.config.config)?;
     let other = args.against.as_deref().map(load).transpose()?;
     let input = open(&args, &live).await?;
-    let span = span(&args, &input)?;
+    let span = span((args.from, args.to), input.arrivals())?;
+    note_left_out(&input, span);
     match other {
         Some(other) => compare(&args, &live, &other, &input, span).await,
         None => {
@@ -53,15 +57,31 @@ async fn open(args: &BacktestArgs, live: &Live) -> Result<Input, Failure> {
 }
 
 /// From the first arrival to the last, unless said.
-fn span(args: &BacktestArgs, input: &Input) -> Result<Span, Failure> {
-    let (first, last) = input.arrivals().unzip();
+fn span(
+    (from, to): (Option<DateTime<Utc>>, Option<DateTime<Utc>>),
+    arrivals: Option<(DateTime<Utc>, DateTime<Utc>)>,
+) -> Result<Span, Failure> {
+    let (first, last) = arrivals.unzip();
     // The last event is to be read as well.
-    let to = args.to.or(last.map(|at| at + TimeDelta::milliseconds(1))).or(args.from).unwrap_or_default();
-    let from = args.from.or(first).unwrap_or(to);
-    if to < from {
+    let end_at = to.or(last.map(|at| at + TimeDelta::milliseconds(1))).or(from).unwrap_or_default();
+    let start_at = from.or(first).unwrap_or(end_at);
+    if end_at < start_at {
         return Err(Failure::Usage("--to is before --from".to_owned()));
     }
-    Ok(Span { from, to })
+    if end_at - start_at > LENGTH_MAX && (from.is_none() || to.is_none()) {
+        let (start, end) = (start_at.format("%Y-%m-%d"), end_at.format("%Y-%m-%d"));
+        let words = format!("the events are from {start} to {end}: a time among them is wrong; say --from and --to");
+        return Err(Failure::Usage(words));
+    }
+    Ok(Span { from: start_at, to: end_at })
+}
+
+/// Says how many events are not played. One without any time arrives with the line before it, or in 1970.
+fn note_left_out(input: &Input, span: Span) {
+    let (all, within) = (input.count(), input.count_within(span));
+    if within < all {
+        eprintln!("{} of {all} events arrive before --from or after --to and are left out", all - within);
+    }
 }
 
 async fn print(args: &BacktestArgs, live: &Arc<Live>, input: &Input, span: Span) -> Result<(), Failure> {
@@ -144,5 +164,25 @@ impl<S: Sink> Sink for Watched<S> {
         eprint!("\r[{bar:<40}] {percent:>3} %  {}\u{1b}[K", at.format("%Y-%m-%d"));
         // A bar that can't be drawn is not missed.
         let _ = io::stderr().flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> DateTime<Utc> {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_time_that_is_far_from_the_others_is_named_unless_the_span_is_said() {
+        let arrivals = Some((at("2026-01-01T00:00:00Z"), at("9999-12-31T00:00:00Z")));
+        let Err(Failure::Usage(words)) = span((None, None), arrivals) else { panic!("it is played") };
+        assert!(words.contains("from 2026-01-01 to 9999-12-31"), "{words}");
+        let to = Some(at("2026-02-01T00:00:00Z"));
+        assert_eq!(span((None, to), arrivals).ok().map(|span| span.to), to);
+        let year = Some((at("2026-01-01T00:00:00Z"), at("2026-12-31T00:00:00Z")));
+        assert!(span((None, None), year).is_ok());
     }
 }
