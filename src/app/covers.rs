@@ -71,7 +71,7 @@ impl Handovers {
             has_messages |= tell(&mut tx, live, untold, now).await?;
         }
         for (old, new) in &change.moved {
-            ledger::hand_over(&mut tx, old, new).await?;
+            has_messages |= hand_over(&mut tx, live, old, new, now).await?;
             info!(digest = new.0, receiver = new.1, "takes the place of digest {} to {}", old.0, old.1);
         }
         for (digest, receiver) in &change.ended {
@@ -91,19 +91,41 @@ impl Handovers {
         Ok(has_messages)
     }
 
-    /// Hands over what was decided for the old names meanwhile. Says whether there may be any.
-    pub async fn repeat(&mut self, store: &Store, now: DateTime<Utc>) -> Result<bool, StoreError> {
+    /// Hands over what was decided for the old names meanwhile. Says whether there are messages to send; none when there is nothing to
+    /// hand over.
+    pub async fn repeat(&mut self, store: &Store, live: &Live, now: DateTime<Utc>) -> Result<Option<bool>, StoreError> {
         if self.0.is_empty() {
-            return Ok(false);
+            return Ok(None);
         }
         let mut tx = store.begin().await?;
+        let mut has_messages = false;
         for (old, new, _) in &self.0 {
-            ledger::hand_over(&mut tx, old, new).await?;
+            has_messages |= hand_over(&mut tx, live, old, new, now).await?;
         }
         tx.commit().await?;
         self.0.retain(|(_, _, until)| now < *until);
-        Ok(true)
+        Ok(Some(has_messages))
     }
+}
+
+/// Hands over what `old` was to tell, and what is on its way to a receiver that config no longer knows. True when there are messages.
+async fn hand_over(
+    tx: &mut WriteTx,
+    live: &Live,
+    old: &Line,
+    new: &Line,
+    now: DateTime<Utc>,
+) -> Result<bool, StoreError> {
+    ledger::hand_over(tx, old, new).await?;
+    let (digest, receivers) = (old.0.as_str(), (old.1.as_str(), new.1.as_str()));
+    if live.config.receivers.keys().any(|known| known.as_str() == receivers.0) {
+        return Ok(false);
+    }
+    let count = queue::move_digests(tx, digest, receivers, now).await?;
+    if count > 0 {
+        info!(digest, receiver = receivers.1, count, "digests that were on their way to {} go there", receivers.0);
+    }
+    Ok(count > 0)
 }
 
 /// Tells the operator what nobody else tells. False when that is nothing.

@@ -60,7 +60,8 @@ fn what(news: &DeliveryNews) -> String {
 
 fn action(news: &DeliveryNews) -> String {
     if news.what == DeliveryTrouble::UnknownReceiver {
-        return "If the receiver has a new name, nothing is left to do; messages from now on go there".to_owned();
+        let words = "If the receiver has a new name, nothing is left to do; messages from now on go there, and so does a digest that waited";
+        return words.to_owned();
     }
     format!("Mend [receivers.{0}] in config, reload, then run: matins receivers test {0}", news.receiver)
 }

@@ -269,7 +269,8 @@ impl Ticker {
             }
             self.named = Some(live.config.version.clone());
         }
-        if self.handovers.repeat(store, now).await? {
+        if let Some(has_messages) = self.handovers.repeat(store, live, now).await? {
+            ticked.has_messages |= has_messages;
             // It knows decisions by whom they were for.
             self.catalogue = Arc::default();
         }

@@ -34,10 +34,9 @@ impl Names {
         let Self { digest, receivers, owner, has_second } = self;
         let owner = owner.map(|owner| format!("owner = \"{owner}\"")).unwrap_or_default();
         let second = if has_second { "[[workflows]]\nname = \"second\"\nowner = \"dan@example.com\"" } else { "" };
-        let files: String = ["ops", "ops-2", "team", "operator"]
-            .iter()
-            .map(|name| format!("[receivers.{name}]\nkind = \"file\"\ndir = \"out\"\n"))
-            .collect();
+        // What no route names is gone.
+        let named = receivers.iter().filter(|name| **name != "owner").chain(&["operator"]);
+        let files: String = named.map(|name| format!("[receivers.{name}]\nkind = \"file\"\ndir = \"out\"\n")).collect();
         let text = format!(
             "[smtp]\nhost = \"127.0.0.1\"\nfrom = \"Matins <matins@example.com>\"\n{files}\
              [receivers.owner]\nkind = \"email\"\nto = \"owner\"\n[operator]\nto = [\"operator\"]\n\
@@ -161,6 +160,27 @@ async fn a_receiver_with_another_name_tells_what_the_old_name_had_not_and_keeps_
     let explained = serde_json::to_string(&explained).unwrap();
     assert!(explained.contains("daily digest to ops-2 told it"), "{explained}");
     assert_eq!(world.words().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_digest_on_its_way_to_a_name_that_is_gone_goes_to_the_new_one() {
+    let mut world = World::new(NAMES).await;
+    world.fail("report", 3).await;
+    world.wait(60).await;
+    world.fail("report", 2).await;
+    world.wait(60).await;
+    let states = async |world: &World| {
+        let sql = "SELECT receiver, state FROM outbox WHERE kind = 'digest' ORDER BY id";
+        let rows: Vec<(String, String)> = sqlx::query_as(sql).fetch_all(world.store.reader()).await.unwrap();
+        rows
+    };
+    // Delivery may be the first to see that config no longer knows the name.
+    let sql = "UPDATE outbox SET state = 'dead', reason = 'unknown_receiver' WHERE id = (SELECT min(id) FROM outbox)";
+    sqlx::query(sql).execute(world.store.reader()).await.unwrap();
+    let waiting = |receiver: &str, state: &str| (receiver.to_owned(), state.to_owned());
+    assert_eq!(states(&world).await, [waiting("ops", "dead"), waiting("ops", "pending")]);
+    world.reload(Names { receivers: &["ops-2"], ..NAMES }).await;
+    assert_eq!(states(&world).await, [waiting("ops-2", "pending"), waiting("ops-2", "pending")]);
 }
 
 #[tokio::test]

@@ -3,10 +3,12 @@
 
 mod forget;
 mod mailbox;
+mod moved;
 mod read;
 pub mod standing;
 
 pub use forget::{forget, forget_settled};
+pub use moved::move_digests;
 pub use read::{
     Admit, PendingCounts, earliest_due, find, list, next_due, overdue, peek_number, pending, pending_counts,
     waiting_receivers,
