@@ -8,6 +8,8 @@ use crate::digest::DigestCounts;
 use crate::explain::explain_stored;
 use crate::ingest::commit::Redelivered;
 use crate::ingest::{DecodeOutcome, Inbound};
+use crate::outbox::policy::{DeadReason, Settlement};
+use crate::outbox::{EntryId, queue};
 use crate::render::Parts;
 use crate::store::ledger::{self, DigestRow};
 use chrono::TimeDelta;
@@ -175,8 +177,10 @@ async fn a_digest_on_its_way_to_a_name_that_is_gone_goes_to_the_new_one() {
         rows
     };
     // Delivery may be the first to see that config no longer knows the name.
-    let sql = "UPDATE outbox SET state = 'dead', reason = 'unknown_receiver' WHERE id = (SELECT min(id) FROM outbox)";
-    sqlx::query(sql).execute(world.store.reader()).await.unwrap();
+    let gone = Settlement::Dead { reason: DeadReason::UnknownReceiver, why: "no such receiver".to_owned() };
+    let mut tx = world.store.begin().await.unwrap();
+    queue::settle_unclaimed(&mut tx, EntryId(1), &gone, world.now).await.unwrap();
+    tx.commit().await.unwrap();
     let waiting = |receiver: &str, state: &str| (receiver.to_owned(), state.to_owned());
     assert_eq!(states(&world).await, [waiting("ops", "dead"), waiting("ops", "pending")]);
     world.reload(Names { receivers: &["ops-2"], ..NAMES }).await;
