@@ -17,6 +17,7 @@ use crate::workflow::{Domain, Workflow, Workflows};
 use chrono::{DateTime, Utc};
 use regex::Regex;
 use ring::digest;
+use std::time::Duration;
 
 /// `[[workflows]]`
 pub(super) fn workflows(root: &Cursor<'_>) -> Workflows {
@@ -68,6 +69,12 @@ fn useless(route: &Cursor<'_>, made: &Route, bench: Bench<'_>) {
         bench.report.warn(
             route.place("name"),
             format!("route {:?} tells nobody: it has no page and no digest", made.name.as_str()),
+        );
+    }
+    if made.remind_every.is_some_and(|every| every < Duration::from_secs(1)) {
+        bench.report.error(
+            route.place("remind_every"),
+            "\"remind_every\" is less than a second: nobody can hear that often; say minutes or hours",
         );
     }
     let domains = made.matcher.globs(&MatchKey::Domain);

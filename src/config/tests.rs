@@ -798,3 +798,9 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn reminders_that_nobody_can_hear_are_refused() {
+    let hasty = changed("page = [\"oncall\"]", "page = [\"oncall\"]\nremind_every = \"1ms\"");
+    refused(&hasty, "1ms", &["less than a second"]);
+}

@@ -194,6 +194,9 @@ pub async fn refresh_silences(shared: &Shared, now: DateTime<Utc>) -> Result<(),
     responses((status = 200, body = EntryView), (status = 404), (status = 409, description = "it needs no redrive")))]
 pub async fn redrive_entry(shared: State<Arc<Shared>>, id: Path<String>) -> Result<Json<EntryView>, ApiError> {
     let entry_id = EntryId(row("message", &id)?);
+    if let Some(entry) = queue::find(shared.store.reader(), entry_id).await? {
+        must_know(&shared, &entry.new.receiver)?;
+    }
     let mut tx = shared.store.begin().await?;
     let outcome = queue::redrive(&mut tx, entry_id, clock::now()).await?;
     tx.commit().await.map_err(StoreError::from)?;
@@ -209,6 +212,17 @@ pub async fn redrive_entry(shared: State<Arc<Shared>>, id: Path<String>) -> Resu
             Err(ApiError::Conflict(why))
         }
     }
+}
+
+/// Refuses to send again to a receiver that config no longer knows: the message would only be given up again.
+pub(super) fn must_know(shared: &Shared, receiver: &ReceiverName) -> Result<(), ApiError> {
+    if shared.live.load().config.receivers.contains_key(receiver) {
+        return Ok(());
+    }
+    let name = receiver.as_str();
+    Err(ApiError::Conflict(format!(
+        "config has no receiver {name:?}; name it in [receivers.{name}], reload, then send again"
+    )))
 }
 
 /// Reads the config again.

@@ -11,7 +11,7 @@ use crate::ingest::jetstream;
 use crate::live::{Keys, Live};
 use crate::metrics::Metrics;
 use crate::name::{ReceiverName, WorkflowName};
-use crate::outbox::{DeadReason, EntryId, Settlement, queue};
+use crate::outbox::{DeadReason, EntryId, NewEntry, Settlement, queue};
 use crate::render::Renderer;
 use crate::store::intake::{self, NewCause, NewDecision, QuarantineRow};
 use crate::store::key::{hash_key, key_of};
@@ -431,6 +431,17 @@ async fn a_person_sends_a_given_up_message_again_and_only_such_a_one() {
     let (status, again) = w.post(&format!("/outbox/{entry}/redrive"), json!({})).await;
     assert_eq!((status, &again["state"]), (200, &json!("pending")));
     assert_eq!(w.post("/outbox/99/redrive", json!({})).await.0, 404);
+    // To a receiver that config does not know it would only be given up again.
+    let known = queue::find(w.shared.store.reader(), entry_id).await.expect("the outbox").expect("the entry").new;
+    let mut tx = w.shared.store.begin().await.expect("a transaction");
+    let gone = queue::enqueue(&mut tx, &NewEntry { receiver: "gone".into(), ..known }).await.expect("an entry");
+    queue::settle_unclaimed(&mut tx, gone, &dead, clock::now()).await.expect("a settlement");
+    tx.commit().await.expect("a commit");
+    let (status, refused) = w.post(&format!("/outbox/{}/redrive", gone.0), json!({})).await;
+    assert!(
+        status == 409 && refused["error"].as_str().is_some_and(|e| e.contains("no receiver \"gone\"")),
+        "{refused}"
+    );
 }
 
 #[tokio::test]
