@@ -2,7 +2,8 @@
 //! whether it works. One task reads and decodes while another commits; while one batch commits, the next grows.
 
 use super::commit::{Committed, Intake, Item, Progress, Redelivered};
-use super::jetstream;
+use super::jetstream::{self, Presence};
+use super::pulse::{Pulse, Pulsed};
 use super::{DecodeOutcome, Inbound, Reader};
 use crate::clock;
 use crate::config::NatsSettings;
@@ -13,9 +14,11 @@ use crate::store::{Store, stats};
 use async_nats::Client;
 use async_nats::connection::State;
 use async_nats::jetstream::Message;
+use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::consumer::pull::{MessagesErrorKind, Stream};
 use chrono::{DateTime, Utc};
-use futures_util::{FutureExt as _, StreamExt as _};
+use futures_util::StreamExt as _;
+use futures_util::future::{Fuse, FutureExt as _};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -34,6 +37,8 @@ const HEARTBEAT: Duration = Duration::from_secs(2);
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// How often the state of the connection is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+const SILENT: &str = "NATS is silent: its heartbeats are missing";
 
 /// Whether intake works.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +90,7 @@ struct Batch {
 
 /// What is read: which life of the stream, and up to where it was read before.
 struct Reading {
+    consumer: PullConsumer,
     messages: Stream,
     stream_made_at: DateTime<Utc>,
     read_until: i64,
@@ -161,21 +167,17 @@ impl Consumer {
         lost_acks: &mut mpsc::Receiver<String>,
         stop: &CancellationToken,
     ) -> Ended {
-        if self.client.connection_state() != State::Connected {
-            return Ended::Lost(format!("waiting for NATS at {}", jetstream::hosts(&self.settings.urls)));
-        }
-        let opened = tokio::select! {
-            opened = self.open(store) => opened,
-            () = stop.cancelled() => return Ended::Stopped,
-        };
-        let mut reading = match opened {
+        let mut reading = match self.opened(store, stop).await {
             Ok(opened) => opened,
-            Err(why) => return Ended::Lost(why),
+            Err(ended) => return ended,
         };
         self.ready();
         let mut batch = Vec::with_capacity(BATCH_MAX);
-        let (mut missed, mut bytes) = (0, 0);
+        let mut bytes = 0;
+        let mut pulse = Pulse::default();
         let mut look = tokio::time::interval(LOOK_EVERY);
+        let asked = Fuse::terminated();
+        tokio::pin!(asked);
         loop {
             tokio::select! {
                 biased;
@@ -186,7 +188,19 @@ impl Consumer {
                     }
                     return Ended::Stopped;
                 }
-                Some(why) = lost_acks.recv() => return Ended::Lost(why),
+                Some(why) = lost_acks.recv() => {
+                    self.not_ready(&why);
+                    pulse.doubt();
+                    asked.set(jetstream::ask(reading.consumer.clone()).fuse());
+                }
+                presence = &mut asked => match presence {
+                    Presence::There => {
+                        pulse.answer(clock::instant());
+                        self.ready();
+                    }
+                    Presence::Silent => asked.set(jetstream::ask(reading.consumer.clone()).fuse()),
+                    Presence::Gone(why) => return Ended::Lost(why),
+                },
                 permit = batches.reserve(), if !batch.is_empty() => match permit {
                     Ok(permit) => {
                         bytes = 0;
@@ -196,19 +210,38 @@ impl Consumer {
                 },
                 next = reading.messages.next(), if batch.len() < BATCH_MAX && bytes < BATCH_BYTES_MAX => match next {
                     Some(Ok(message)) => {
-                        missed = 0;
+                        pulse.beat();
                         bytes += message.payload.len();
                         batch.push(message);
                     }
-                    Some(Err(error)) if error.kind() == MessagesErrorKind::MissingHeartbeat && missed == 0 => missed = 1,
+                    Some(Err(error)) if error.kind() == MessagesErrorKind::MissingHeartbeat => {
+                        match pulse.miss(clock::instant()) {
+                            Pulsed::Wait => {}
+                            Pulsed::Ask => {
+                                self.not_ready(SILENT);
+                                asked.set(jetstream::ask(reading.consumer.clone()).fuse());
+                            }
+                            Pulsed::Lost => return Ended::Lost(SILENT.to_owned()),
+                        }
+                    }
                     Some(Err(error)) => return Ended::Lost(error.to_string()),
                     None => return Ended::Lost("the consumer was deleted".to_owned()),
                 },
-                _ = look.tick() => match self.client.connection_state() {
-                    State::Connected => {}
-                    State::Pending | State::Disconnected => return Ended::Lost("the connection to NATS is lost".to_owned()),
+                _ = look.tick() => if self.client.connection_state() != State::Connected {
+                    return Ended::Lost("the connection to NATS is lost".to_owned());
                 },
             }
+        }
+    }
+
+    /// Opens what is read.
+    async fn opened(&self, store: &Store, stop: &CancellationToken) -> Result<Reading, Ended> {
+        if self.client.connection_state() != State::Connected {
+            return Err(Ended::Lost(format!("waiting for NATS at {}", jetstream::hosts(&self.settings.urls))));
+        }
+        tokio::select! {
+            opened = self.open(store) => opened.map_err(Ended::Lost),
+            () = stop.cancelled() => Err(Ended::Stopped),
         }
     }
 
@@ -225,7 +258,12 @@ impl Consumer {
             .map_err(|e| e.to_string())?;
         let stream_made_at = source.stream_made_at;
         let read_until = stats::reached(store.reader(), &self.settings.stream, stream_made_at).await;
-        Ok(Reading { messages, stream_made_at, read_until: read_until.map_err(|e| e.to_string())? })
+        Ok(Reading {
+            consumer: source.consumer,
+            messages,
+            stream_made_at,
+            read_until: read_until.map_err(|e| e.to_string())?,
+        })
     }
 
     fn decode(&self, messages: Vec<Message>, reading: &Reading) -> Batch {

@@ -3,7 +3,10 @@
 use crate::config::{NatsAuth, NatsSettings};
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
 use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy, StorageType};
-use async_nats::jetstream::{self, context::GetStreamErrorKind};
+use async_nats::jetstream::{
+    self,
+    context::{ConsumerInfoErrorKind, GetStreamErrorKind},
+};
 use async_nats::{Client, ConnectOptions, Event};
 use chrono::{DateTime, Utc};
 use secrecy::ExposeSecret;
@@ -219,6 +222,27 @@ async fn open_consumer(stream: &stream::Stream, settings: &NatsSettings) -> Resu
         }
         // Another replica may have made it between the two requests.
         Err(error) => stream.get_consumer(&settings.durable).await.map_err(|_| refused(&settings.durable, &error)),
+    }
+}
+
+/// What a server says of the consumer that is read from.
+#[derive(Debug)]
+pub enum Presence {
+    /// It has it.
+    There,
+    /// Nothing, in the time that a request may take.
+    Silent,
+    /// It has it no more, or can't tell; why.
+    Gone(String),
+}
+
+/// Asks the server whether it still has `consumer`.
+pub async fn ask(consumer: PullConsumer) -> Presence {
+    match timeout(REQUEST_TIMEOUT, consumer.get_info()).await {
+        Ok(Ok(_)) => Presence::There,
+        Ok(Err(error)) if error.kind() == ConsumerInfoErrorKind::TimedOut => Presence::Silent,
+        Ok(Err(error)) => Presence::Gone(error.to_string()),
+        Err(_) => Presence::Silent,
     }
 }
 

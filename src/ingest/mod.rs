@@ -14,6 +14,7 @@ mod interned;
 pub mod jetstream;
 pub mod letter_ops;
 pub mod page;
+mod pulse;
 mod quarantine;
 mod reader;
 pub mod redact;
