@@ -5,7 +5,7 @@ use super::tick::{NEXT_TICK, Ticked};
 use crate::incident::{Incident, IncidentId, IncidentState, Reading, Transition, advance, next_change_at};
 use crate::live::Live;
 use crate::outbox::{NewEntry, queue};
-use crate::store::{Store, StoreError, WriteTx, incidents, letters};
+use crate::store::{Store, StoreError, WriteTx, incidents};
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(super) async fn advance_all(
     now: DateTime<Utc>,
     ticked: &mut Ticked,
 ) {
-    let open = match incidents::all_open(store.reader(), known).await {
+    let open = match all_open(store, known).await {
         Ok(open) => open,
         Err(error) => return ticked.failures.push(("incidents", error)),
     };
@@ -46,6 +46,10 @@ pub(super) async fn advance_all(
             }
         }
     }
+}
+
+async fn all_open(store: &Store, known: &mut incidents::Known) -> Result<Vec<(Arc<Incident>, u64)>, StoreError> {
+    incidents::all_open(&mut *store.read().await?, known).await
 }
 
 /// Symptoms of an incident that are over.
@@ -74,7 +78,7 @@ async fn advance_one(
     now: DateTime<Utc>,
 ) -> Result<Moved, StoreError> {
     let mut tx = store.begin().await?;
-    let Some(mut incident) = incidents::find(&mut tx, id).await? else {
+    let Some((mut incident, open_letters)) = incidents::find_with_letters(&mut tx, id).await? else {
         return Ok(Moved { has_moved: false, next_at: None, incident: None });
     };
     if !over.is_empty() {
@@ -87,7 +91,6 @@ async fn advance_one(
             symptom.text.clone_from(sentence);
         }
     }
-    let open_letters = letters::open_of_incident(&mut tx, id.0).await?;
     let reading = Reading { open_letters };
     let transition = advance(&incident, reading, now);
     let has_moved = carry_out(&mut tx, live, &mut incident, &transition, open_letters, now).await?;

@@ -165,11 +165,6 @@ impl Ticker {
         self.rest.as_ref().is_some_and(|(version, until)| *version == live.config.version && now < *until)
     }
 
-    /// Whether digests are on their way.
-    pub fn is_composing(&self) -> bool {
-        !self.composing.is_empty()
-    }
-
     async fn look_at_symptoms(
         &mut self,
         store: &Store,
@@ -260,12 +255,12 @@ impl Ticker {
         now: DateTime<Utc>,
         ticked: &mut Ticked,
     ) -> Result<Covers, StoreError> {
-        let mut covers = ledger::covers(store.reader()).await?;
+        let mut covers = ledger::covers(&mut *store.read().await?).await?;
         if self.named.as_ref() != Some(&live.config.version) {
             let change = Succession::find(&covers, &live.targets);
             if !change.is_empty() {
                 ticked.has_messages |= self.handovers.write(store, live, change, now).await?;
-                covers = ledger::covers(store.reader()).await?;
+                covers = ledger::covers(&mut *store.read().await?).await?;
             }
             self.named = Some(live.config.version.clone());
         }

@@ -52,7 +52,7 @@ impl Gather {
     pub async fn messages(&mut self, live: &Live, now: DateTime<Utc>) -> Result<Vec<Line>, StoreError> {
         let mut lines = Vec::new();
         loop {
-            let mut reader = self.store.reader().acquire().await?;
+            let mut reader = self.store.read().await?;
             let entries = queue::pending(&mut *reader, self.printed, MESSAGES_MAX).await?;
             let Some(last) = entries.last() else { break };
             self.printed = last.id;
@@ -86,7 +86,7 @@ impl Gather {
     /// Dead letters that were opened since the last look, and those that were resolved in `[from, to]`.
     pub async fn letters(&mut self, from: DateTime<Utc>, to: DateTime<Utc>) -> Result<Vec<Line>, StoreError> {
         let since = self.resolved_at.map_or(from, |seen| seen.min(from));
-        let mut conn = self.store.reader().acquire().await?;
+        let mut conn = self.store.read().await?;
         let changed = letters::changed(&mut conn, self.letters_seen, since, to).await?;
         drop(conn);
         let mut lines = Vec::new();

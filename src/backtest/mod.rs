@@ -41,8 +41,8 @@ use std::sync::Arc;
 /// Messages of one transaction at most, as in the service.
 const BATCH_MAX: usize = 1000;
 
-/// Lines that may wait for digests that are being composed.
-const HELD_MAX: usize = 10_000;
+/// What came of so many lines of the input may wait to be said until digests are written.
+const UNTOLD_MAX: usize = 10_000;
 
 /// Keys of a backtest: fixed, so that redacted values and links come out the same each time. Nothing that it prints is secret by them.
 pub const KEYS: Keys = Keys { redaction: [0; 32], links: [0; 32] };
@@ -149,8 +149,7 @@ async fn play_by(
         ticker,
         read_count: 0,
         has_paged: false,
-        composing_since: None,
-        held: Vec::new(),
+        untold: Untold::default(),
     };
     let reader: Arc<Reader> = live.reader.clone();
     play.run(input.flow(reader, span), span).await
@@ -168,10 +167,20 @@ struct Play<'a> {
     read_count: usize,
     /// Whether events opened or joined incidents since they were last looked at.
     has_paged: bool,
-    /// When the digests became due that are being composed.
-    composing_since: Option<DateTime<Utc>>,
-    /// Lines that come after those digests.
-    held: Vec<Line>,
+    untold: Untold,
+}
+
+/// What is said together, once digests are written: asking the store after each batch would take longer than all the rest.
+#[derive(Default)]
+struct Untold {
+    /// What is known already.
+    lines: Vec<Line>,
+    /// Lines of the input that it came of.
+    count: usize,
+    /// When the first and the last batch began and ended that may have opened or resolved dead letters.
+    letters: Option<(DateTime<Utc>, DateTime<Utc>)>,
+    /// Whether messages were put in the outbox.
+    has_messages: bool,
 }
 
 /// Why a batch ends.
@@ -198,19 +207,30 @@ impl Play<'_> {
             next_at = self.tick(now, lines).await?;
             self.sink.progress(now, self.read_count);
         }
-        self.finish().await
+        self.finish().await?;
+        self.tell(now).await
     }
 
-    /// Ends the last tick with digests: they were composed while the events after it were committed, which they are not about.
+    /// Writes the digests of the last tick that had some: they were composed while the events after it were committed, which they are not
+    /// about.
     async fn finish(&mut self) -> Result<(), BacktestError> {
-        let Some(at) = self.composing_since.take() else { return Ok(()) };
         let mut ticked = Ticked::default();
         self.ticker.finish(&self.store, &mut ticked).await;
-        fail_on(ticked.failures)?;
-        let lines = if ticked.has_messages { self.gather.messages(self.live, at).await? } else { Vec::new() };
-        self.say(lines)?;
-        std::mem::take(&mut self.held).iter().try_for_each(|line| self.sink.line(line))?;
-        Ok(())
+        self.untold.has_messages |= ticked.has_messages;
+        fail_on(ticked.failures)
+    }
+
+    /// Says what was not said yet, in order of time.
+    async fn tell(&mut self, now: DateTime<Utc>) -> Result<(), BacktestError> {
+        let Untold { mut lines, letters, has_messages, .. } = std::mem::take(&mut self.untold);
+        if let Some((from, to)) = letters {
+            lines.extend(self.gather.letters(from, to).await?);
+        }
+        if has_messages {
+            lines.extend(self.gather.messages(self.live, now).await?);
+        }
+        lines.sort_by_key(|line| line.at);
+        Ok(lines.iter().try_for_each(|line| self.sink.line(line))?)
     }
 
     /// Takes lines up to the cut, and cuts earlier where one asks for a look at once.
@@ -260,7 +280,7 @@ impl Play<'_> {
             return Ok(false);
         }
         if let Some(id) = named_row(event)
-            && let Some((key, workflow)) = letters::open_key(self.store.reader(), id).await?
+            && let Some((key, workflow)) = letters::open_key(&mut *self.store.read().await?, id).await?
         {
             self.heard.resolve(self.ticker.symptoms(), &workflow, &key, event.received_at);
         }
@@ -295,49 +315,40 @@ impl Play<'_> {
             }
         }
         if committed.events.iter().any(touches_letters) {
-            lines.extend(self.gather.letters(first_at, now).await?);
+            let from = self.untold.letters.map_or(first_at, |(from, _)| from);
+            self.untold.letters = Some((from, now));
         }
-        if committed.has_messages {
-            lines.extend(self.gather.messages(self.live, now).await?);
-        }
+        self.untold.has_messages |= committed.has_messages;
+        self.untold.count += items.len();
         Ok(lines)
     }
 
-    async fn tick(&mut self, now: DateTime<Utc>, mut lines: Vec<Line>) -> Result<Option<DateTime<Utc>>, BacktestError> {
-        if !self.ticker.rests(self.live, now) || self.held.len() > HELD_MAX {
+    async fn tick(&mut self, now: DateTime<Utc>, lines: Vec<Line>) -> Result<Option<DateTime<Utc>>, BacktestError> {
+        let is_time_to_tell = !self.ticker.rests(self.live, now) || self.untold.count > UNTOLD_MAX;
+        if is_time_to_tell {
             self.finish().await?;
+            self.intake.write_heard().await?;
         }
         let ticked = self.ticker.begin(&self.store, self.live, &mut AllRead, now).await;
         fail_on(ticked.failures)?;
         // A look sees what came before its instant, so it comes before what arrived at it.
-        lines.splice(0..0, ticked.symptoms.iter().filter_map(symptom_line));
-        lines.extend(self.gather.holds(&ticked.holds, now));
-        if ticked.has_messages {
-            lines.extend(self.gather.messages(self.live, now).await?);
+        self.untold.lines.extend(ticked.symptoms.iter().filter_map(symptom_line));
+        self.untold.lines.extend(lines);
+        self.untold.lines.extend(self.gather.holds(&ticked.holds, now));
+        self.untold.has_messages |= ticked.has_messages;
+        if is_time_to_tell {
+            self.tell(now).await?;
         }
         // Only a page makes a new key; one whose incident has ended leads nowhere.
         let keys = if self.has_paged { Some(self.open_keys().await?) } else { None };
         self.has_paged = false;
         self.agenda.note_incidents(&ticked.open, keys);
-        self.say(lines)?;
-        if self.ticker.is_composing() {
-            self.composing_since.get_or_insert(now);
-        }
         Ok(ticked.next_at)
     }
 
     async fn open_keys(&self) -> Result<Vec<(String, IncidentId)>, BacktestError> {
-        let mut reader = self.store.reader().acquire().await.map_err(StoreError::from)?;
+        let mut reader = self.store.read().await?;
         Ok(incidents::open_keys(&mut reader).await?)
-    }
-
-    fn say(&mut self, mut lines: Vec<Line>) -> Result<(), BacktestError> {
-        lines.sort_by_key(|line| line.at);
-        match self.composing_since {
-            None => lines.iter().try_for_each(|line| self.sink.line(line))?,
-            Some(_) => self.held.append(&mut lines),
-        }
-        Ok(())
     }
 
     fn is_told(&self, decision: &Decision) -> bool {

@@ -89,7 +89,7 @@ pub async fn compose_all(
 ) -> Result<Composing, StoreError> {
     let windows = due.iter().map(|(_, occasion)| occasion.window).collect();
     // One state of the store for all that is read, whatever intake commits meanwhile.
-    let mut conn = store.reader().begin().await.map_err(StoreError::from)?;
+    let mut conn = store.read_snapshot().await?;
     // Nobody composes between two looks, so this copies nothing.
     let snapshot = Snapshot::read(&mut conn, (Arc::make_mut(catalogue), known), live, &windows).await?;
     let reading = Arc::new(Reading { catalogue: catalogue.clone(), snapshot });
@@ -101,7 +101,7 @@ pub async fn compose_all(
         }
     }
     // A store in memory has one connection: it is given back before the writer asks for it.
-    conn.rollback().await.map_err(StoreError::from)?;
+    conn.end().await.map_err(StoreError::from)?;
     let composed_count = drafts.iter().filter(|draft| draft.number.is_some()).count();
     let mut numbers = first_number(store, composed_count).await?..;
     for mut draft in drafts {

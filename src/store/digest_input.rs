@@ -2,22 +2,16 @@
 //! for is decided from the catalogue, and sentences, orders and caps are `digest::compose`'s work.
 
 use super::catalogue::{Oldest, Pair};
-use super::{StoreError, from_ms, incidents, to_ms};
+use super::{StoreError, from_ms, incidents, list, to_ms};
 use crate::digest::{UnreadableLine, Window};
 use crate::event::Fingerprint;
 use crate::incident::Incident;
 use crate::name::WorkflowName;
 use chrono::{DateTime, TimeDelta, Utc};
-use serde::de::DeserializeOwned;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
-
-/// A list that SQLite wrote as JSON: one row, because each row is a step between two threads.
-fn list<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, StoreError> {
-    serde_json::from_str(text).map_err(|e| StoreError::Corrupt { what: "list", why: e.to_string() })
-}
 
 /// Events of one cause and decision in one bucket of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +116,10 @@ static LISTS: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {}, {}, (SELECT json_group_array(json_array(later, cause_id, decision_id, n)) FROM ( \
          SELECT dead_lettered_at >= ?2 AS later, cause_id, decision_id, count(*) AS n FROM dead_letters \
-         INDEXED BY dead_letters_arrived WHERE dead_lettered_at >= ?1 AND resolved_at IS NULL GROUP BY 1, 2, 3))",
+         INDEXED BY dead_letters_arrived WHERE dead_lettered_at >= ?1 AND resolved_at IS NULL GROUP BY 1, 2, 3)), \
+         (SELECT json_group_array(json_array(cause_id, decision_id, dead_lettered_at, id, item)) FROM ( \
+         SELECT cause_id, decision_id, dead_lettered_at, id, item FROM dead_letters INDEXED BY dead_letters_resolved \
+         WHERE resolved_at >= ?2 AND dead_lettered_at < ?2 ORDER BY id))",
         list_sql(1),
         list_sql(4),
     )
@@ -142,21 +139,14 @@ pub async fn lists(
         .bind(to_ms(before.start_at))
         .bind(to_ms(before.end_at))
         .bind(length.num_milliseconds().max(1))
-        .fetch_one(&mut *conn)
+        .fetch_one(conn)
         .await?;
     let mut shift = LetterShift::default();
     for (is_later, cause, decision, count) in list::<(u8, i64, i64, u64)>(row.get(6))? {
         let counts = if is_later == 1 { &mut shift.later } else { &mut shift.fresh };
         counts.insert((cause, decision), count);
     }
-    let rows: Vec<(i64, i64, i64, i64, Option<String>)> = sqlx::query_as(
-        "SELECT cause_id, decision_id, dead_lettered_at, id, item FROM dead_letters INDEXED BY dead_letters_resolved \
-         WHERE resolved_at >= ?1 AND dead_lettered_at < ?1 ORDER BY id",
-    )
-    .bind(to_ms(window.end_at))
-    .fetch_all(conn)
-    .await?;
-    shift.gone = rows
+    shift.gone = list::<(i64, i64, i64, i64, Option<String>)>(row.get(7))?
         .into_iter()
         .map(|(cause, decision, at, id, item)| ((cause, decision), Oldest { at: from_ms(at), id, item }))
         .collect();
@@ -259,22 +249,24 @@ pub async fn incidents(
     window: Window,
 ) -> Result<Vec<OpenIncident>, StoreError> {
     let rows = sqlx::query(
-        "SELECT i.body, coalesce(l.open_count, 0), (SELECT json_group_array(d.id) FROM decisions d INDEXED BY decisions_paged \
+        "SELECT i.id, i.version, coalesce(l.open_count, 0), \
+         (SELECT json_group_array(d.id) FROM decisions d INDEXED BY decisions_paged \
          WHERE d.fate = 'paged' AND d.fate_id = CAST(i.id AS TEXT)) \
          FROM incidents i LEFT JOIN incident_letters l ON l.incident_id = i.id \
          WHERE i.opened_at < ?2 AND (i.resolved_at IS NULL OR i.resolved_at >= ?1) ORDER BY i.id",
     )
     .bind(to_ms(window.start_at))
     .bind(to_ms(window.end_at))
-    .fetch_all(conn)
+    .fetch_all(&mut *conn)
     .await?;
+    known.refresh(conn, rows.iter().map(|row| (row.get(0), row.get(1)))).await?;
     let mut found = Vec::with_capacity(rows.len());
     for row in &rows {
-        let Some(incident) = known.read(row.get(0)) else { continue };
+        let Some(incident) = known.get(row.get(0)) else { continue };
         found.push(OpenIncident {
             incident,
-            open_letters: row.get::<i64, _>(1).unsigned_abs(),
-            decisions: list(row.get(2))?,
+            open_letters: row.get::<i64, _>(2).unsigned_abs(),
+            decisions: list(row.get(3))?,
         });
     }
     Ok(found)

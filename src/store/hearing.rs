@@ -1,18 +1,16 @@
 //! When workflows were last heard, and what their heartbeats say.
 
-use super::{StoreError, to_ms};
+use super::{StoreError, json, to_ms};
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
 
 /// Workflows were heard, each at its instant.
 pub async fn note_heard(tx: &mut SqliteConnection, heard: &[(i64, DateTime<Utc>)]) -> Result<(), StoreError> {
     let pairs: Vec<(i64, i64)> = heard.iter().map(|(id, at)| (*id, to_ms(*at))).collect();
-    let list =
-        serde_json::to_string(&pairs).map_err(|e| StoreError::Corrupt { what: "workflows", why: e.to_string() })?;
     sqlx::query(
         "UPDATE workflows SET last_heard_at = max(last_heard_at, h.value ->> 1) FROM json_each(?1) h WHERE workflows.id = h.value ->> 0",
     )
-    .bind(list)
+    .bind(json(&pairs)?)
     .execute(tx)
     .await?;
     Ok(())

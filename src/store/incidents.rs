@@ -1,9 +1,9 @@
 //! Incidents in the store. Their states are moved by the `incident` room; here they are read and written whole.
 
 use super::bulk::Bulk;
-use super::{StoreError, to_ms};
+use super::{StoreError, json, to_ms};
 use crate::incident::{Incident, IncidentId, IncidentState};
-use sqlx::{SqliteConnection, SqliteExecutor, SqlitePool};
+use sqlx::{SqliteConnection, SqlitePool};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tracing::error;
@@ -49,40 +49,61 @@ pub async fn open_of_downstream(tx: &mut SqliteConnection, downstream: &str) -> 
     Ok(rows.iter().filter_map(|(body,)| readable(body)).collect())
 }
 
-/// Incidents as they were last read: reading one again that has not changed takes longer than to see that it has not.
+/// Incidents as they were last read, by row, each with its version: one that has not changed is not read again.
 #[derive(Debug, Default)]
-pub struct Known(HashMap<String, Arc<Incident>>);
+pub struct Known(HashMap<i64, (i64, Arc<Incident>)>);
 
-/// Incidents that are kept; each change of one adds another.
+/// Incidents that are kept.
 const KNOWN_MAX: usize = 500;
 
 impl Known {
-    /// The incident of a stored text; none when it can't be read.
-    pub(super) fn read(&mut self, body: String) -> Option<Arc<Incident>> {
-        if let Some(known) = self.0.get(&body) {
-            return Some(known.clone());
+    /// Reads those of these (row, version) that are new or have changed.
+    pub(super) async fn refresh(
+        &mut self,
+        conn: &mut SqliteConnection,
+        wanted: impl Iterator<Item = (i64, i64)>,
+    ) -> Result<(), StoreError> {
+        let has = |id: &i64, version: i64| self.0.get(id).is_some_and(|(known, _)| *known == version);
+        let missing: Vec<i64> = wanted.filter(|(id, version)| !has(id, *version)).map(|(id, _)| id).collect();
+        if missing.is_empty() {
+            return Ok(());
         }
         if self.0.len() >= KNOWN_MAX {
+            // Those that are still wanted come again at the next look.
             self.0.clear();
         }
-        let incident = Arc::new(readable(&body)?);
-        self.0.insert(body, incident.clone());
-        Some(incident)
+        let rows: Vec<(i64, i64, String)> =
+            sqlx::query_as("SELECT id, version, body FROM incidents WHERE id IN (SELECT value FROM json_each(?))")
+                .bind(json(&missing)?)
+                .fetch_all(conn)
+                .await?;
+        for (id, version, body) in rows {
+            match readable(&body) {
+                Some(incident) => _ = self.0.insert(id, (version, Arc::new(incident))),
+                None => _ = self.0.remove(&id),
+            }
+        }
+        Ok(())
+    }
+
+    /// The incident of a row as it was last read; none when it can't be read.
+    pub(super) fn get(&self, id: i64) -> Option<Arc<Incident>> {
+        self.0.get(&id).map(|(_, incident)| incident.clone())
     }
 }
 
 /// Every unresolved incident with its open dead letters, oldest first.
-pub async fn all_open(
-    executor: impl SqliteExecutor<'_>,
-    known: &mut Known,
-) -> Result<Vec<(Arc<Incident>, u64)>, StoreError> {
-    let rows: Vec<(String, i64)> = sqlx::query_as(
-        "SELECT i.body, coalesce(l.open_count, 0) FROM incidents i LEFT JOIN incident_letters l ON l.incident_id = i.id \
-         WHERE i.state <> 'resolved' ORDER BY i.id",
+pub async fn all_open(conn: &mut SqliteConnection, known: &mut Known) -> Result<Vec<(Arc<Incident>, u64)>, StoreError> {
+    let (text,): (String,) = sqlx::query_as(
+        "SELECT json_group_array(json_array(id, version, open)) FROM ( \
+         SELECT i.id, i.version, coalesce(l.open_count, 0) AS open FROM incidents i \
+         LEFT JOIN incident_letters l ON l.incident_id = i.id WHERE i.state <> 'resolved' ORDER BY i.id)",
     )
-    .fetch_all(executor)
+    .fetch_one(&mut *conn)
     .await?;
-    Ok(rows.into_iter().filter_map(|(body, open)| Some((known.read(body)?, open.unsigned_abs()))).collect())
+    let rows: Vec<(i64, i64, i64)> = super::list(&text)?;
+    known.refresh(conn, rows.iter().map(|(id, version, _)| (*id, *version))).await?;
+    Ok(rows.into_iter().filter_map(|(id, _, open)| Some((known.get(id)?, open.unsigned_abs()))).collect())
 }
 
 /// Every unresolved incident, oldest first.
@@ -97,6 +118,21 @@ pub async fn find(tx: &mut SqliteConnection, id: IncidentId) -> Result<Option<In
     let row: Option<(String,)> =
         sqlx::query_as("SELECT body FROM incidents WHERE id = ?").bind(id.0).fetch_optional(tx).await?;
     row.map(|(body,)| read(&body)).transpose()
+}
+
+/// One incident with how many of its dead letters are open, inside a transaction.
+pub async fn find_with_letters(
+    tx: &mut SqliteConnection,
+    id: IncidentId,
+) -> Result<Option<(Incident, u64)>, StoreError> {
+    let row: Option<(String, i64)> = sqlx::query_as(
+        "SELECT body, (SELECT coalesce(sum(open_count), 0) FROM incident_letters WHERE incident_id = ?1) \
+         FROM incidents WHERE id = ?1",
+    )
+    .bind(id.0)
+    .fetch_optional(tx)
+    .await?;
+    row.map(|(body, open)| Ok((read(&body)?, open.unsigned_abs()))).transpose()
 }
 
 /// One incident.
@@ -119,8 +155,9 @@ pub async fn list(pool: &SqlitePool, before: i64, limit: i64) -> Result<Vec<Inci
 /// Writes an incident whole; one that is resolved loses its keys, so that the next failure opens a new one.
 pub async fn save(tx: &mut SqliteConnection, incident: &Incident) -> Result<(), StoreError> {
     sqlx::query(
-        "INSERT INTO incidents (id, state, downstream, opened_at, resolved_at, body) VALUES (?, ?, ?, ?, ?, ?) \
-         ON CONFLICT (id) DO UPDATE SET state = excluded.state, resolved_at = excluded.resolved_at, body = excluded.body",
+        "INSERT INTO incidents (id, state, downstream, opened_at, resolved_at, body, version) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?4) \
+         ON CONFLICT (id) DO UPDATE SET state = excluded.state, resolved_at = excluded.resolved_at, body = excluded.body, \
+         version = version + 1",
     )
     .bind(incident.id.0)
     .bind(incident.state.as_str())

@@ -138,10 +138,13 @@ static INSERT_EVENTS: Bulk = Bulk::new(
     "ON CONFLICT (key) DO NOTHING",
 );
 
+/// What comes after its digest was told belongs to the next one: each event is in exactly one window.
 static ADD_COUNTERS: Bulk = Bulk::new(
-    "INSERT INTO counters (minute, cause_id, decision_id, event_count, ok_count, failed_count, took_ms, took_count, late_count) VALUES",
+    "INSERT INTO counters (minute, cause_id, decision_id, event_count, ok_count, failed_count, took_ms, took_count, late_count) \
+     SELECT max(column1, (SELECT coalesce(max(covered_until), 0) / 60000 * 60000 FROM digest_cover)), \
+     column2, column3, column4, column5, column6, column7, column8, column9 FROM (VALUES",
     9,
-    "ON CONFLICT (minute, cause_id, decision_id) DO UPDATE SET event_count = event_count + excluded.event_count, \
+    ") WHERE true ON CONFLICT (minute, cause_id, decision_id) DO UPDATE SET event_count = event_count + excluded.event_count, \
      ok_count = ok_count + excluded.ok_count, failed_count = failed_count + excluded.failed_count, \
      took_ms = took_ms + excluded.took_ms, took_count = took_count + excluded.took_count, late_count = late_count + excluded.late_count",
 );
@@ -179,7 +182,7 @@ pub async fn content_hash(tx: &mut SqliteConnection, key: &Key) -> Result<Option
     Ok(row.map(|(hash,)| hash))
 }
 
-/// Adds to the counters.
+/// Adds to the counters, of a later minute where theirs is told already.
 pub async fn add_counters(tx: &mut SqliteConnection, rows: &[CounterRow]) -> Result<(), StoreError> {
     ADD_COUNTERS
         .execute(tx, rows, |query, row| {

@@ -273,12 +273,6 @@ pub async fn heads(conn: &mut SqliteConnection, ids: &[i64]) -> Result<BTreeMap<
     Ok(rows.iter().map(digest).map(|row| (row.id, row)).collect())
 }
 
-/// Up to when any digest is told. What is committed later and arrived earlier has to be counted after it.
-pub async fn told_until(tx: &mut SqliteConnection) -> Result<Option<DateTime<Utc>>, StoreError> {
-    let (end,): (Option<i64>,) = sqlx::query_as("SELECT max(covered_until) FROM digest_cover").fetch_one(tx).await?;
-    Ok(end.map(from_ms))
-}
-
 /// Forgets windows that were composed before `at`.
 pub async fn forget_before(tx: &mut SqliteConnection, at: DateTime<Utc>) -> Result<(), StoreError> {
     sqlx::query("DELETE FROM digests WHERE composed_at < ?").bind(to_ms(at)).execute(tx).await?;

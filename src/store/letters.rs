@@ -6,7 +6,7 @@ use super::{StoreError, from_ms, to_ms};
 use crate::name::WorkflowName;
 use chrono::{DateTime, Utc};
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection, SqlitePool};
+use sqlx::{Row, SqliteConnection, SqliteExecutor, SqlitePool};
 
 /// A failed item that is given up: opens a dead letter, or repeats the open one of the same key.
 #[derive(Clone, Debug)]
@@ -167,13 +167,13 @@ pub async fn note_resolved(tx: &mut SqliteConnection, resolved: &[(i64, DateTime
 }
 
 /// Key and workflow of an open letter.
-pub async fn open_key(pool: &SqlitePool, id: i64) -> Result<Option<(Key, WorkflowName)>, StoreError> {
+pub async fn open_key(executor: impl SqliteExecutor<'_>, id: i64) -> Result<Option<(Key, WorkflowName)>, StoreError> {
     let row: Option<(Vec<u8>, String)> = sqlx::query_as(
         "SELECT d.key, w.name FROM dead_letters d JOIN causes c ON c.id = d.cause_id JOIN workflows w ON w.id = c.workflow_id \
          WHERE d.id = ? AND d.resolved_at IS NULL",
     )
     .bind(id)
-    .fetch_optional(pool)
+    .fetch_optional(executor)
     .await?;
     let Some((key, workflow)) = row else { return Ok(None) };
     let key = Key::try_from(key)

@@ -2,7 +2,7 @@
 
 use super::StoreError;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::{SqlStr, SqlitePool};
+use sqlx::{Acquire, SqlStr, Sqlite};
 
 const SQLITE: &[(i64, &str, &str)] = &[
     (1, "settings", include_str!("../../migrations/sqlite/0001_settings.sql")),
@@ -13,16 +13,17 @@ const SQLITE: &[(i64, &str, &str)] = &[
     (6, "symptoms", include_str!("../../migrations/sqlite/0006_symptoms.sql")),
     (7, "letter groups", include_str!("../../migrations/sqlite/0007_letter_groups.sql")),
     (8, "untold windows", include_str!("../../migrations/sqlite/0008_untold.sql")),
+    (9, "versions of incidents", include_str!("../../migrations/sqlite/0009_incident_versions.sql")),
 ];
 
 /// Runs what has not run yet.
-pub async fn run(pool: &SqlitePool) -> Result<(), StoreError> {
+pub async fn run<'a>(database: impl Acquire<'a, Database = Sqlite>) -> Result<(), StoreError> {
     let migrations = SQLITE
         .iter()
         .map(|(version, name, sql)| {
             Migration::new(*version, (*name).into(), MigrationType::Simple, SqlStr::from_static(sql), false)
         })
         .collect();
-    Migrator::with_migrations(migrations).run(pool).await?;
+    Migrator::with_migrations(migrations).run(database).await?;
     Ok(())
 }

@@ -17,16 +17,22 @@ pub mod silences;
 pub mod stats;
 pub mod stored_event;
 pub mod symptoms;
+mod transaction;
+
+pub use transaction::{LateTx, Reading, WriteTx};
 
 use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{Connection as _, Sqlite, SqlitePool, Transaction};
+use sqlx::{Connection as _, SqliteConnection, SqlitePool};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Mutex;
 
 /// Why the store could not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -61,9 +67,6 @@ pub enum StoreError {
     },
 }
 
-/// A write transaction. It holds the one writer, so it must be short and never wait for a network.
-pub type WriteTx = Transaction<'static, Sqlite>;
-
 /// Rows of a result that may be on their way between the threads of the database and ours: a small number makes both wait for each other.
 const ROWS_AHEAD: usize = 2048;
 
@@ -78,6 +81,8 @@ pub struct Store {
     reader: SqlitePool,
     /// Copies the log into the file; none in memory.
     checkpointer: Option<SqlitePool>,
+    /// The only connection of a store that is played into: nobody waits for a pool.
+    played: Option<Arc<Mutex<SqliteConnection>>>,
     /// The file, locked as long as the store lives; none in memory.
     file: Option<Arc<LockedFile>>,
 }
@@ -100,7 +105,7 @@ impl Store {
     /// When the address can't be used, another process has the file, or the database refuses.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
         if url == "sqlite::memory:" {
-            return Self::open_in_memory(SqliteConnectOptions::from_str(url)?).await;
+            return Self::open_in_memory().await;
         }
         let Some(path) = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")) else {
             return Err(StoreError::Url("only sqlite://PATH is supported".to_owned()));
@@ -134,7 +139,7 @@ impl Store {
             .test_before_acquire(false)
             .connect_with(options.read_only(true).pragma("cache_size", "-4096"))
             .await?;
-        Ok(Self { writer, reader, checkpointer: Some(checkpointer), file: Some(Arc::new(file)) })
+        Ok(Self { writer, reader, checkpointer: Some(checkpointer), played: None, file: Some(Arc::new(file)) })
     }
 
     /// Connections that only read a store, which a service may be using.
@@ -152,36 +157,32 @@ impl Store {
         Ok(SqlitePoolOptions::new().max_connections(1).connect_with(options.row_buffer_size(ROWS_AHEAD)).await?)
     }
 
-    /// A store in memory that nothing is rolled back in: whoever plays recorded events gives up at the first failure.
+    /// A store in memory for whoever plays recorded events and gives up at the first failure. It has one connection, which `begin` and
+    /// `read` hand out, and transactions are none: each would be three more steps between two threads. `reader` finds no tables.
     ///
     /// # Errors
     /// When the database refuses.
     pub async fn open_to_play() -> Result<Self, StoreError> {
-        let options = SqliteConnectOptions::from_str("sqlite::memory:")?;
-        Self::open_in_memory(options.journal_mode(SqliteJournalMode::Off)).await
+        let options = in_memory()?.journal_mode(SqliteJournalMode::Off);
+        let mut connection = SqliteConnection::connect_with(&options).await?;
+        migration::run(&mut connection).await?;
+        let nobody = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(options);
+        let played = Some(Arc::new(Mutex::new(connection)));
+        Ok(Self { writer: nobody.clone(), reader: nobody, checkpointer: None, played, file: None })
     }
 
     /// One connection that reads and writes, because each connection would have its own.
-    async fn open_in_memory(options: SqliteConnectOptions) -> Result<Self, StoreError> {
-        let options = options.foreign_keys(true).statement_cache_capacity(256).row_buffer_size(ROWS_AHEAD);
+    async fn open_in_memory() -> Result<Self, StoreError> {
         let pool = SqlitePoolOptions::new()
             .max_connections(1)
             .min_connections(1)
             .test_before_acquire(false)
             .idle_timeout(None)
             .max_lifetime(None)
-            .connect_with(options)
+            .connect_with(in_memory()?)
             .await?;
         migration::run(&pool).await?;
-        Ok(Self { writer: pool.clone(), reader: pool, checkpointer: None, file: None })
-    }
-
-    /// Begins a write transaction with `BEGIN IMMEDIATE`: the writer is taken at once, never in the middle.
-    ///
-    /// # Errors
-    /// When the database refuses.
-    pub async fn begin(&self) -> Result<WriteTx, StoreError> {
-        Ok(self.writer.begin_with("BEGIN IMMEDIATE").await?)
+        Ok(Self { writer: pool.clone(), reader: pool, checkpointer: None, played: None, file: None })
     }
 
     /// Connections that only read.
@@ -220,6 +221,11 @@ impl Store {
     }
 }
 
+fn in_memory() -> Result<SqliteConnectOptions, StoreError> {
+    let options = SqliteConnectOptions::from_str("sqlite::memory:")?;
+    Ok(options.foreign_keys(true).statement_cache_capacity(256).row_buffer_size(ROWS_AHEAD))
+}
+
 /// Locks the database file itself, so that another name of it is no way around. The log and its index take its mode.
 fn lock_file(path: &Path) -> Result<LockedFile, StoreError> {
     let io = |source| StoreError::Io { path: path.to_owned(), source };
@@ -236,6 +242,16 @@ fn private() -> OpenOptions {
     let mut options = File::options();
     options.create(true).truncate(false).write(true).mode(0o600);
     options
+}
+
+/// A list that SQLite wrote as JSON: one row, because each row is a step between two threads.
+fn list<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, StoreError> {
+    serde_json::from_str(text).map_err(|e| StoreError::Corrupt { what: "list", why: e.to_string() })
+}
+
+/// A list for `json_each`, so that a statement stays prepared whatever its length.
+fn json(list: &[impl Serialize]) -> Result<String, StoreError> {
+    serde_json::to_string(list).map_err(|e| StoreError::Corrupt { what: "list", why: e.to_string() })
 }
 
 /// An instant as the store keeps it: milliseconds since 1970.

@@ -5,7 +5,7 @@ use super::told::{drop_symptom, note, pages, tell};
 use super::{Known, Looked, Settled, Source, SymptomDesk};
 use crate::live::Live;
 use crate::route::Suppression;
-use crate::store::{Store, StoreError, WriteTx, symptoms};
+use crate::store::{LateTx, Store, StoreError, symptoms};
 use crate::symptom::{Change, Severity, SymptomKey, SymptomState, SymptomTold};
 use chrono::{DateTime, Utc};
 use std::collections::BTreeSet;
@@ -71,15 +71,20 @@ impl SymptomDesk {
         if changes.is_empty() && gone.is_empty() {
             return Ok(looked);
         }
-        let mut tx = store.begin().await?;
+        let mut tx = LateTx::new(store);
         for (at, change) in changes {
             let settled = self.settle_one(&mut tx, live, (at, change), now, &mut looked.has_messages).await?;
             self.remember(settled.change.state(), settled.told.clone());
             note(&settled);
             looked.changes.push(settled);
         }
-        for key in &gone {
-            symptoms::remove_state(&mut tx, &key.id()).await?;
+        match self.source {
+            Source::Store => {
+                for key in &gone {
+                    symptoms::remove_state(tx.begun().await?, &key.id()).await?;
+                }
+            }
+            Source::Player => {}
         }
         tx.commit().await?;
         self.forget_gone();
@@ -96,7 +101,7 @@ impl SymptomDesk {
     /// Writes one change, with what becomes of the symptom.
     async fn settle_one(
         &self,
-        tx: &mut WriteTx,
+        tx: &mut LateTx<'_>,
         live: &Live,
         (at, change): (DateTime<Utc>, Change),
         now: DateTime<Utc>,
@@ -124,7 +129,7 @@ impl SymptomDesk {
             Change::Moved(_) | Change::Cleared(_) | Change::Held(_) => known.told,
         };
         match self.source {
-            Source::Store => save(tx, state, &told).await?,
+            Source::Store => save(tx.begun().await?, state, &told).await?,
             // What is played is played once.
             Source::Player => {}
         }

@@ -7,14 +7,14 @@ use crate::live::Live;
 use crate::name::WorkflowName;
 use crate::outbox::queue;
 use crate::route::SymptomPaging;
-use crate::store::{StoreError, WriteTx, incidents};
+use crate::store::{LateTx, StoreError, WriteTx, incidents};
 use crate::symptom::{Change, SymptomState, SymptomTold};
 use chrono::{DateTime, Utc};
 use tracing::info;
 
 /// Opens or joins an incident, or says why not.
 pub(super) async fn tell(
-    tx: &mut WriteTx,
+    tx: &mut LateTx<'_>,
     live: &Live,
     state: &SymptomState,
     now: DateTime<Utc>,
@@ -24,6 +24,7 @@ pub(super) async fn tell(
         SymptomPaging::Suppress(reason) => return Ok(SymptomTold::reason(reason.as_str())),
         SymptomPaging::Page { workflows, domain, terms } => (workflows, domain, terms),
     };
+    let tx = tx.begun().await?;
     if let Some(mut incident) = joinable(tx, &workflows, &terms).await? {
         incident.join(joined(state));
         incidents::save(tx, &incident).await?;
@@ -42,12 +43,13 @@ pub(super) async fn tell(
 
 /// Takes a symptom whose rule is gone out of its incident, which then does not say that it has cleared.
 pub(super) async fn drop_symptom(
-    tx: &mut WriteTx,
+    tx: &mut LateTx<'_>,
     state: &SymptomState,
     told: &SymptomTold,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     let Some(id) = told.incident_id().and_then(|id| id.parse().ok()) else { return Ok(()) };
+    let tx = tx.begun().await?;
     if let Some(mut incident) = incidents::find(&mut *tx, IncidentId(id)).await?
         && incident.drop_symptom(&state.key.id(), now)
     {

@@ -9,7 +9,7 @@ use crate::event::{Detail, Event, OutcomeCounts};
 use crate::name::WorkflowName;
 use crate::route::{Decision, Paging, Policy};
 use crate::store::intake::{self, CounterRow, EventRow, NewTotals, QuarantineRow, StreamRow, Sums};
-use crate::store::{Store, StoreError, WriteTx, hearing, key, ledger, symptoms, to_ms};
+use crate::store::{Store, StoreError, WriteTx, hearing, key, symptoms, to_ms};
 use crate::symptom::{Signal, What, fold};
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
@@ -80,7 +80,8 @@ pub struct Duplicate {
 pub enum Keeping {
     /// The events themselves, how far their streams were read, and the signals that symptoms are told from.
     All,
-    /// Nothing: whoever plays recorded events has them, hands over each but once, and has taken the signals already.
+    /// Nothing: whoever plays recorded events has them, hands over each but once, and has taken the signals already. When workflows were
+    /// heard is written on demand.
     Consequences,
 }
 
@@ -150,9 +151,9 @@ impl Intake {
         };
         let progressed = self.follow(&mut tx, &fresh, policy, pager, now, &mut committed).await?;
         quarantine(&mut tx, batch, &mut committed).await?;
-        self.interned.flush_heard(&mut tx).await?;
         match self.keeping {
             Keeping::All => {
+                self.interned.flush_heard(&mut tx).await?;
                 keep_signals(&mut tx, &fresh, progressed, now).await?;
                 keep_progress(&mut tx, progress, fresh.len(), &committed).await?;
             }
@@ -161,6 +162,16 @@ impl Intake {
         tx.commit().await?;
         committed.events = fresh.into_iter().map(|d| d.event).collect();
         Ok(committed)
+    }
+
+    /// Writes when workflows were last heard, for whoever keeps only consequences and asks for it now.
+    ///
+    /// # Errors
+    /// When the store refuses.
+    pub async fn write_heard(&mut self) -> Result<(), StoreError> {
+        let mut tx = self.store.begin().await?;
+        self.interned.flush_heard(&mut tx).await?;
+        Ok(tx.commit().await?)
     }
 
     async fn draft(
@@ -211,8 +222,6 @@ impl Intake {
         now: DateTime<Utc>,
         committed: &mut Committed,
     ) -> Result<BTreeSet<WorkflowName>, StoreError> {
-        // What comes after its digest was told belongs to the next one: each event is in exactly one window.
-        let told_until = ledger::told_until(tx).await?.map_or(i64::MIN, to_ms);
         let mut counters: BTreeMap<(i64, i64, i64), Sums> = BTreeMap::new();
         let mut letters = LetterOps::default();
         let mut incidents = OpenIncidents::default();
@@ -240,7 +249,7 @@ impl Intake {
                 letters.resolve(tx, what).await?;
             }
             let sums = self.sums(tx, event).await?;
-            let minute = to_ms(event.received_at).max(told_until).div_euclid(MINUTE_MS) * MINUTE_MS;
+            let minute = to_ms(event.received_at).div_euclid(MINUTE_MS) * MINUTE_MS;
             add(counters.entry((minute, row.cause_id, decision_id)).or_default(), sums);
         }
         let progressed = letters.flush(tx, now).await?;

@@ -10,6 +10,7 @@ use crate::outbox::{MessageKind, NewEntry};
 use crate::render::Content;
 use crate::route::{GroupKey, Route};
 use crate::store::incidents;
+use crate::store::ledger;
 use crate::workflow::{Domain, Workflow, Workflows};
 use chrono::{DurationRound as _, TimeDelta};
 use proptest::prelude::*;

@@ -1,0 +1,172 @@
+//! How a store is held while it is read or written. When what is due and in which order is decided elsewhere.
+
+use super::{Store, StoreError};
+use sqlx::pool::PoolConnection;
+use sqlx::{Sqlite, SqliteConnection, Transaction};
+use std::ops::{Deref, DerefMut};
+use tokio::sync::OwnedMutexGuard;
+
+/// A write transaction. It holds the one writer, so it must be short and never wait for a network. What is not committed is rolled back,
+/// but in a store that is played into, see [`Store::open_to_play`].
+#[derive(Debug)]
+pub struct WriteTx(Held);
+
+/// A connection that reads.
+#[derive(Debug)]
+pub struct Reading(Held);
+
+#[derive(Debug)]
+enum Held {
+    Transaction(Transaction<'static, Sqlite>),
+    Pooled(PoolConnection<Sqlite>),
+    /// The only connection of a store that is played into.
+    Played(OwnedMutexGuard<SqliteConnection>),
+}
+
+impl Store {
+    /// Begins a write transaction with `BEGIN IMMEDIATE`: the writer is taken at once, never in the middle.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn begin(&self) -> Result<WriteTx, StoreError> {
+        Ok(WriteTx(match &self.played {
+            Some(played) => Held::Played(played.clone().lock_owned().await),
+            None => Held::Transaction(self.writer.begin_with("BEGIN IMMEDIATE").await?),
+        }))
+    }
+
+    /// Reads, each statement as of its own instant.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn read(&self) -> Result<Reading, StoreError> {
+        Ok(Reading(match &self.played {
+            Some(played) => Held::Played(played.clone().lock_owned().await),
+            None => Held::Pooled(self.reader.acquire().await?),
+        }))
+    }
+
+    /// Reads, all as of one instant, whatever is committed meanwhile.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn read_snapshot(&self) -> Result<Reading, StoreError> {
+        Ok(Reading(match &self.played {
+            Some(played) => Held::Played(played.clone().lock_owned().await),
+            None => Held::Transaction(self.reader.begin().await?),
+        }))
+    }
+}
+
+impl WriteTx {
+    /// Commits what was written.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn commit(self) -> Result<(), sqlx::Error> {
+        match self.0 {
+            Held::Transaction(tx) => tx.commit().await,
+            Held::Pooled(_) | Held::Played(_) => Ok(()),
+        }
+    }
+}
+
+impl Reading {
+    /// Gives the connection back, before anybody else asks for it: a store in memory has only one.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn end(self) -> Result<(), sqlx::Error> {
+        match self.0 {
+            Held::Transaction(tx) => tx.rollback().await,
+            Held::Pooled(_) | Held::Played(_) => Ok(()),
+        }
+    }
+}
+
+impl Deref for Held {
+    type Target = SqliteConnection;
+
+    fn deref(&self) -> &SqliteConnection {
+        match self {
+            Self::Transaction(tx) => tx,
+            Self::Pooled(connection) => connection,
+            Self::Played(connection) => connection,
+        }
+    }
+}
+
+impl DerefMut for Held {
+    fn deref_mut(&mut self) -> &mut SqliteConnection {
+        match self {
+            Self::Transaction(tx) => tx,
+            Self::Pooled(connection) => connection,
+            Self::Played(connection) => connection,
+        }
+    }
+}
+
+impl Deref for WriteTx {
+    type Target = SqliteConnection;
+
+    fn deref(&self) -> &SqliteConnection {
+        &self.0
+    }
+}
+
+impl DerefMut for WriteTx {
+    fn deref_mut(&mut self) -> &mut SqliteConnection {
+        &mut self.0
+    }
+}
+
+impl Deref for Reading {
+    type Target = SqliteConnection;
+
+    fn deref(&self) -> &SqliteConnection {
+        &self.0
+    }
+}
+
+impl DerefMut for Reading {
+    fn deref_mut(&mut self) -> &mut SqliteConnection {
+        &mut self.0
+    }
+}
+
+/// A write transaction that begins when something is to be written: mostly there is nothing.
+#[derive(Debug)]
+pub struct LateTx<'a> {
+    store: &'a Store,
+    tx: Option<WriteTx>,
+}
+
+impl<'a> LateTx<'a> {
+    /// Nothing has begun yet.
+    pub fn new(store: &'a Store) -> Self {
+        Self { store, tx: None }
+    }
+
+    /// The transaction.
+    ///
+    /// # Errors
+    /// When the database refuses to begin one.
+    pub async fn begun(&mut self) -> Result<&mut WriteTx, StoreError> {
+        let tx = match self.tx.take() {
+            Some(tx) => tx,
+            None => self.store.begin().await?,
+        };
+        Ok(self.tx.insert(tx))
+    }
+
+    /// Commits what was written, if anything was.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub async fn commit(self) -> Result<(), StoreError> {
+        match self.tx {
+            Some(tx) => Ok(tx.commit().await?),
+            None => Ok(()),
+        }
+    }
+}
