@@ -30,6 +30,7 @@ mod span;
 mod standing;
 mod state;
 mod streak;
+mod strip;
 mod told;
 mod trend;
 mod trial;

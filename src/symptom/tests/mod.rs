@@ -7,6 +7,7 @@ mod input;
 mod kinds;
 mod lazy;
 mod properties;
+mod series;
 
 use super::*;
 use crate::matcher::{Glob, Matcher};
