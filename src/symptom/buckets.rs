@@ -10,13 +10,14 @@ use super::strip::Strip;
 struct Level {
     size: i64,
     age_max: i64,
+    /// Buckets that it has at most.
+    len_max: usize,
 }
 
 impl Level {
-    /// Places that a row has at most: those of its ages, and two hours for its edge, which waits for a coarser bucket,
-    /// and for clocks that are ahead.
-    fn len_max(&self) -> usize {
-        usize::try_from((self.age_max + 2 * HOUR) / self.size).unwrap_or(usize::MAX)
+    /// Two hours are for the edge, which waits for a coarser bucket, and for clocks that are ahead.
+    const fn new(size: i64, age_max: i64) -> Self {
+        Self { size, age_max, len_max: ((age_max + 2 * HOUR) / size) as usize }
     }
 
     /// The start of a place of its row, in s since 1970.
@@ -26,8 +27,15 @@ impl Level {
 
     /// How many places of its row are over at `at`.
     fn over(&self, row: &Strip, at: i64) -> usize {
-        let places = (at - self.start(row, 0)).div_euclid(self.size);
-        usize::try_from(places.max(0)).unwrap_or(usize::MAX).min(row.len())
+        let (length, len) = (at - self.start(row, 0), row.len());
+        // Nearly always all or none, and a division takes long.
+        if length < self.size {
+            0
+        } else if at >= self.start(row, len) {
+            len
+        } else {
+            usize::try_from(length / self.size).unwrap_or(0)
+        }
     }
 
     /// How many places of its row have begun before `at`.
@@ -38,10 +46,10 @@ impl Level {
 
 /// From fine to coarse; each size divides the next, and each age leaves a coarser bucket of slack.
 const LEVELS: [Level; 4] = [
-    Level { size: 10, age_max: 3_600 + 60 },
-    Level { size: 60, age_max: 21_600 + 300 },
-    Level { size: 300, age_max: 259_200 + 3_600 },
-    Level { size: HOUR, age_max: KEPT_MAX + HOUR },
+    Level::new(10, 3_600 + 60),
+    Level::new(60, 21_600 + 300),
+    Level::new(300, 259_200 + 3_600),
+    Level::new(HOUR, KEPT_MAX + HOUR),
 ];
 
 pub(super) const HOUR: i64 = 3_600;
@@ -84,8 +92,8 @@ impl Edges {
     }
 }
 
-/// One thing that is counted. Full, it takes 2,200 places at most: 2.2 kB while no bucket of it counts more than 255, 4.4
-/// kB up to 65,535, and 8.8 kB with thousands of millions.
+/// One thing that is counted. Full, it has some 2,170 buckets: 2.2 kB while none of them counts more than 255, 4.4 kB up to
+/// 65,535, and 8.8 kB with thousands of millions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Series {
     rows: [Strip; LEVELS.len()],
@@ -110,17 +118,20 @@ impl Series {
     /// Counts `n` in the bucket of a level that `at` falls in.
     fn put(&mut self, place: usize, at: i64, n: u32) {
         let (Some(level), Some(row)) = (LEVELS.get(place), self.rows.get_mut(place)) else { return };
-        // No later than a u32 holds, in s.
-        let number = u32::try_from(floor(at, level.size)).map(|start| i64::from(start) / level.size);
-        if let Some(number) = number.ok().and_then(|number| u32::try_from(number).ok()) {
-            row.add(number, n, level.len_max());
+        // No earlier than 1970, and no later than a u32 of seconds holds.
+        let number = u32::try_from(at.div_euclid(level.size)).ok();
+        if let Some(number) = number.filter(|number| i64::from(*number) * level.size <= u32::MAX.into()) {
+            row.add(number, n, level.len_max);
         }
     }
 
     /// Moves what has aged to coarser buckets, and forgets what is too old.
     pub fn age(&mut self, edges: &Edges) {
         for (place, (edge, level)) in edges.0.iter().zip(&LEVELS).enumerate() {
-            let oldest = u32::try_from((edge / level.size).max(0)).unwrap_or(u32::MAX);
+            if self.rows.get(place).is_none_or(|row| row.is_empty() || level.start(row, 0) >= *edge) {
+                continue;
+            }
+            let oldest = u32::try_from(edge / level.size).unwrap_or(u32::MAX);
             while let Some((number, n)) = self.rows.get_mut(place).and_then(|row| row.pop_before(oldest)) {
                 self.put(place + 1, i64::from(number) * level.size, n);
             }

@@ -189,6 +189,9 @@ impl Producers {
         }
         let was_forgotten = self.forgotten_until.is_some_and(|until| at <= until) || !self.make_room(at);
         if self.known.len() < PRODUCERS_MAX {
+            if self.known.len() == self.known.capacity() {
+                self.known.reserve_exact(8);
+            }
             self.known.push(*report);
         }
         let (ok, failed) = (report.ok_total, report.failed_total);

@@ -63,10 +63,11 @@ impl Reports {
             return;
         };
         if self.patience().is_some_and(|patience| at - last > patience) {
-            self.gaps.push_back((last, at));
-            while self.gaps.len() > GAPS_MAX || self.gaps.front().is_some_and(|(_, end)| at - end > GAP_AGE_MAX) {
+            // First, as room for one more would be room for twice as many.
+            while self.gaps.len() >= GAPS_MAX || self.gaps.front().is_some_and(|(_, end)| at - end > GAP_AGE_MAX) {
                 self.gaps.pop_front();
             }
+            self.gaps.push_back((last, at));
         }
         if self.intervals.len() >= INTERVALS {
             self.intervals.pop_front();

@@ -53,6 +53,9 @@ impl Row {
         if Some(failed.at) <= self.good_at {
             return;
         }
+        if self.failures.len() == self.failures.capacity() {
+            self.failures.reserve_exact(4);
+        }
         let place = self.failures.partition_point(|other| other.at < failed.at);
         match self.failures.get_mut(place).filter(|other| other.at == failed.at) {
             Some(same) => {

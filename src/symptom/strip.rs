@@ -6,9 +6,6 @@ use std::ops::Range;
 /// How many bytes a strip grows by: doubling would waste what narrow counts save.
 const GROWTH: usize = 32;
 
-/// Unused bytes that a strip keeps at most.
-pub(super) const SLACK_MAX: usize = 2 * GROWTH;
-
 /// Counts in a row, each with a number. The first and the last are never empty.
 #[derive(Clone, Debug)]
 pub(super) struct Strip {
@@ -16,6 +13,8 @@ pub(super) struct Strip {
     bytes: Vec<u8>,
     /// How many bytes are left behind.
     gone: usize,
+    /// The sum of all counts.
+    total: u64,
     /// The number of the first place.
     first: u32,
     /// Bytes of a count, 1 to 4.
@@ -24,7 +23,7 @@ pub(super) struct Strip {
 
 impl Default for Strip {
     fn default() -> Self {
-        Self { bytes: Vec::new(), gone: 0, first: 0, width: 1 }
+        Self { bytes: Vec::new(), gone: 0, total: 0, first: 0, width: 1 }
     }
 }
 
@@ -40,7 +39,7 @@ impl Eq for Strip {}
 impl Strip {
     /// How many places it has, empty ones between others too.
     pub fn len(&self) -> usize {
-        self.counts().len() / self.width()
+        self.places(self.counts().len())
     }
 
     /// Whether it has no place.
@@ -57,7 +56,9 @@ impl Strip {
     /// forgotten, and not taken.
     pub fn add(&mut self, number: u32, n: u32, len_max: usize) {
         let Some(place) = (n > 0).then(|| self.reach(number, len_max)).flatten() else { return };
-        let sum = self.count(place).saturating_add(n);
+        let before = self.count(place);
+        let sum = before.saturating_add(n);
+        self.total += u64::from(sum - before);
         let width = width_of(sum);
         if width > self.width {
             self.repack(width);
@@ -73,47 +74,70 @@ impl Strip {
             return None;
         }
         let popped = (self.first, self.count(0));
+        self.total -= u64::from(popped.1);
         let newer = self.counts().get(self.width()..).unwrap_or_default();
-        match first_filled(newer).map(|byte| byte / self.width() + 1) {
+        match first_filled(newer).map(|byte| self.places(byte) + 1) {
             Some(places) => {
                 self.gone += places * self.width();
                 self.first = self.first.saturating_add(u32::try_from(places).unwrap_or(u32::MAX));
             }
-            None => *self = Self::default(),
+            None => {
+                self.bytes.clear();
+                (self.gone, self.width) = (0, 1);
+            }
         }
         Some(popped)
     }
 
-    /// Gives back what is unused, when it is much.
+    /// Gives back what is unused, when it is more than what is used: what comes and goes by the hour shall not ask for
+    /// room at each turn.
     pub fn shrink(&mut self) {
-        if self.bytes.capacity() - self.counts().len() > SLACK_MAX {
+        if self.bytes.capacity() > 2 * (self.counts().len() + GROWTH) {
             self.close();
             self.bytes.shrink_to(self.bytes.len() + GROWTH);
         }
     }
 
-    /// The sum of some places, and the oldest of them that is not empty.
+    /// The sum of some places, and the oldest of them that is not empty. Of most places it is the sum of all less that of
+    /// the others.
     pub fn sum(&self, places: Range<usize>) -> (u64, Option<usize>) {
-        let counts = self.part(&places);
-        let n = match self.width {
-            1 => sum_of::<1>(counts),
-            2 => sum_of::<2>(counts),
-            3 => sum_of::<3>(counts),
-            _ => sum_of::<4>(counts),
+        let (start, end, len) = (places.start, places.end, self.len());
+        let n = if end.saturating_sub(start) > len / 2 {
+            self.total - self.sum_of(0..start) - self.sum_of(end..len)
+        } else {
+            self.sum_of(start..end)
         };
-        let oldest = (n > 0).then(|| first_filled(counts)).flatten();
-        (n, oldest.map(|byte| places.start + byte / self.width()))
+        if n == 0 || start == 0 {
+            return (n, (n > 0).then_some(0));
+        }
+        (n, first_filled(self.part(&places)).map(|byte| start + self.places(byte)))
+    }
+
+    fn sum_of(&self, places: Range<usize>) -> u64 {
+        let counts = self.part(&places);
+        match self.width {
+            1 => sum_of_bytes(counts),
+            2 => sum_of_pairs(counts),
+            3 => sum_of_wide::<3>(counts),
+            _ => sum_of_wide::<4>(counts),
+        }
     }
 
     /// Those of some places that are not empty as (number, count), newest first.
     pub fn filled(&self, places: Range<usize>) -> impl Iterator<Item = (u32, u32)> {
-        let (width, mut left) = (self.width(), self.part(&places));
-        let first = self.first.saturating_add(u32::try_from(places.start).unwrap_or(u32::MAX));
+        let mut left = self.part(&places);
+        let mut number = self.first.saturating_add(u32::try_from(places.end).unwrap_or(u32::MAX));
         std::iter::from_fn(move || {
-            let place = last_filled(left)? / width;
-            let (older, count) = left.split_at_checked(place * width)?;
+            if left.last() == Some(&0) {
+                // Most places of something rare are empty.
+                let filled = self.places(last_filled(left)?) + 1;
+                number -= u32::try_from(self.places(left.len()) - filled).ok()?;
+                left = left.get(..filled * self.width())?;
+            }
+            let (older, count) = left.split_at_checked(left.len().checked_sub(self.width())?)?;
             left = older;
-            Some((first.saturating_add(u32::try_from(place).ok()?), number_of(count.get(..width)?)))
+            number -= 1;
+            Some((number, number_of(count)))
         })
     }
 
@@ -124,6 +148,16 @@ impl Strip {
 
     fn width(&self) -> usize {
         self.width.into()
+    }
+
+    /// How many whole places so many bytes are. By constants, as it is asked at every turn.
+    fn places(&self, bytes: usize) -> usize {
+        match self.width {
+            1 => bytes,
+            2 => bytes / 2,
+            3 => bytes / 3,
+            _ => bytes / 4,
+        }
     }
 
     fn counts(&self) -> &[u8] {
@@ -215,22 +249,40 @@ fn width_of(n: u32) -> u8 {
 }
 
 fn number_of(count: &[u8]) -> u32 {
-    count.iter().rev().fold(0, |n, byte| n << 8 | u32::from(*byte))
+    match *count {
+        [a] => u32::from(a),
+        [a, b] => u32::from_le_bytes([a, b, 0, 0]),
+        [a, b, c] => u32::from_le_bytes([a, b, c, 0]),
+        [a, b, c, d] => u32::from_le_bytes([a, b, c, d]),
+        _ => 0,
+    }
 }
 
-fn sum_of<const WIDTH: usize>(counts: &[u8]) -> u64 {
+/// In sums as narrow as they can be: what is busy is summed often.
+fn sum_of_bytes(counts: &[u8]) -> u64 {
+    let sum = |counts: &[u8]| counts.iter().map(|count| u16::from(*count)).sum::<u16>();
+    counts.chunks(1 << 8).map(|counts| u64::from(sum(counts))).sum()
+}
+
+fn sum_of_pairs(counts: &[u8]) -> u64 {
+    let (counts, _) = counts.as_chunks::<2>();
+    let sum = |counts: &[[u8; 2]]| counts.iter().map(|count| u32::from(u16::from_le_bytes(*count))).sum::<u32>();
+    counts.chunks(1 << 16).map(|counts| u64::from(sum(counts))).sum()
+}
+
+fn sum_of_wide<const WIDTH: usize>(counts: &[u8]) -> u64 {
     let (counts, _) = counts.as_chunks::<WIDTH>();
     counts.iter().map(|count| u64::from(number_of(count))).sum()
 }
 
-/// The first byte that is not 0. Most places of something rare are empty, so eight bytes are looked at at once.
+/// The first byte that is not 0, eight at a time.
 fn first_filled(counts: &[u8]) -> Option<usize> {
     let (eights, _) = counts.as_chunks::<8>();
     let empty = eights.iter().take_while(|eight| **eight == [0; 8]).count() * 8;
     counts.get(empty..)?.iter().position(|byte| *byte > 0).map(|byte| empty + byte)
 }
 
-/// The last byte that is not 0.
+/// The last byte that is not 0, eight at a time.
 fn last_filled(mut counts: &[u8]) -> Option<usize> {
     while let Some((older, [0, 0, 0, 0, 0, 0, 0, 0])) = counts.split_last_chunk() {
         counts = older;

@@ -154,43 +154,59 @@ proptest! {
     }
 }
 
-/// Instants that fill every bucket of 30 days, oldest first, in s after T0.
-fn instants() -> Vec<i64> {
+/// Instants that fill every bucket of 30 days, oldest first: in s after T0, and how many times 10 s each stands for.
+fn instants() -> impl Iterator<Item = (i64, u64)> {
     let end = 31 * 86_400;
-    let of = |from: i64, to: i64, step: usize| (end - from..end - to).step_by(step);
-    let (old, coarse) = (of(31 * 86_400, 260_000, 1_800), of(260_000, 22_000, 150));
-    old.chain(coarse).chain(of(22_000, 3_700, 30)).chain(of(3_700, 0, 10)).collect()
+    let of = move |from: i64, to: i64, step: i64| {
+        (end - from..end - to).step_by(step as usize).map(move |second| (second, step.unsigned_abs() / 10))
+    };
+    of(31 * 86_400, 270_000, 300).chain(of(270_000, 22_200, 60)).chain(of(22_200, 0, 10))
 }
 
-fn busy(failing_every: i64) -> Memory {
+/// The memory of a workflow after 30 days of all that `signals` says of each instant.
+fn remembered(signals: impl Fn(i64, u64) -> Vec<What>) -> Memory {
     let mut memory = Memory::default();
-    for second in instants() {
-        memory.take(T0 + second, &runs(1_000, u64::from(second / 10 * 10 % failing_every == 0)));
+    for (second, times) in instants() {
+        memory.counts.age(T0 + second);
+        signals(second, times).iter().for_each(|what| memory.take(T0 + second, what));
     }
     memory
 }
 
-/// Good runs in every bucket of 30 days; then failures every quarter of an hour as well; then all that can be.
+/// A failure, or a retry.
+fn failures(is_final: bool, second: i64, times: u64) -> What {
+    let run = Some(second.unsigned_abs());
+    What::Failure { is_final, letter: None, run, is_redriven: false, downstream: None, error_type: None, times }
+}
+
+/// What was heard within 30 days of a workflow that reports ten runs every 10 s.
 #[test]
-fn the_memory_of_a_busy_workflow_stays_near_20_kb() {
-    let (healthy, failing) = (busy(i64::MAX).size(), busy(900).size());
-    let mut all = busy(10);
-    for second in instants() {
-        let (at, run) = (T0 + second, Some(second.unsigned_abs()));
-        all.take(at, &What::Recovery { run, downstream: None, times: 1 });
-        all.take(
-            at,
-            &What::Totals { producer: second.unsigned_abs(), epoch: 1, started_at: None, ok_total: 1, failed_total: 1 },
-        );
-        all.take(at, &failure());
-        let mut retry = failure();
-        if let What::Failure { is_final, .. } = &mut retry {
-            *is_final = false;
-        }
-        all.take(at, &retry);
-    }
-    println!("healthy: {healthy} bytes, failing now and then: {failing}, everything everywhere: {}", all.size());
-    assert!(healthy < 20_000, "{healthy}");
-    assert!(failing < 28_000, "{failing}");
-    assert!(all.size() < 90_000, "{}", all.size());
+fn what_is_remembered_of_a_workflow_stays_below_20_kb() {
+    let healthy = remembered(|_, times| vec![runs(10 * times, 0)]);
+    // A failure and a retry every 10 minutes.
+    let failing = remembered(|second, times| match second % 600 {
+        0 => vec![runs(10 * times - 1, 1), failures(true, second, 1), failures(false, second, 1)],
+        _ => vec![runs(10 * times, 0)],
+    });
+    // One to five failures and retries in every 10 s, 256 runs whose end is known, and 128 producers.
+    let all = remembered(|second, times| {
+        let share = (second / 10 % 5 + 1).unsigned_abs() * times;
+        let producer = second.unsigned_abs();
+        let totals = What::Totals { producer, epoch: 1, started_at: None, ok_total: 1, failed_total: 1 };
+        vec![runs(10 * times - share, share), failures(true, second, share), failures(false, second, share), totals]
+    });
+    let sizes = [&healthy, &failing, &all].map(Memory::size);
+    assert!(sizes[0] <= 5_000 && sizes[1] <= 13_600 && sizes[2] <= 20_000, "{sizes:?}");
+}
+
+/// Four thousand million of everything in every bucket.
+#[test]
+fn counts_without_bound_take_a_bounded_room() {
+    let many = u64::from(u32::MAX);
+    let memory = remembered(|second, _| {
+        let totals =
+            What::Totals { producer: second.unsigned_abs(), epoch: 1, started_at: None, ok_total: 1, failed_total: 1 };
+        vec![runs(many, many), failures(true, second, many), failures(false, second, many), totals]
+    });
+    assert!((40_000..=43_100).contains(&memory.size()), "{}", memory.size());
 }
