@@ -22,7 +22,7 @@ impl Level {
 
     /// The start of a place of its row, in s since 1970.
     fn start(&self, row: &Strip, place: usize) -> i64 {
-        i64::from(row.first()) * self.size + i64::try_from(place).unwrap_or(i64::MAX).saturating_mul(self.size)
+        (i64::from(row.first()) + place as i64) * self.size
     }
 
     /// How many places of its row are over at `at`.
@@ -34,7 +34,7 @@ impl Level {
         } else if at >= self.start(row, len) {
             len
         } else {
-            usize::try_from(length / self.size).unwrap_or(0)
+            (length / self.size) as usize
         }
     }
 
@@ -145,7 +145,7 @@ impl Series {
     pub fn sums(&self, end: i64, windows: &[i64], sums: &mut [Sum]) {
         let (mut n, mut oldest) = (0u64, None);
         let mut left = windows.iter().zip(sums).peekable();
-        for (row, level) in self.rows.iter().zip(&LEVELS) {
+        for (row, level) in self.rows.iter().zip(&LEVELS).filter(|(row, _)| !row.is_empty()) {
             let mut until = level.begun(row, end);
             while let Some((window, sum)) = left.peek_mut() {
                 let from = level.over(row, end - **window).min(until);

@@ -102,6 +102,12 @@ impl Strip {
     /// the others.
     pub fn sum(&self, places: Range<usize>) -> (u64, Option<usize>) {
         let (start, end, len) = (places.start, places.end, self.len());
+        if start >= end {
+            return (0, None);
+        }
+        if start == 0 && end == len {
+            return (self.total, Some(0));
+        }
         let n = if end.saturating_sub(start) > len / 2 {
             self.total - self.sum_of(0..start) - self.sum_of(end..len)
         } else {
