@@ -47,7 +47,7 @@ impl Oddities {
     }
 
     /// Notes clocks that run ahead.
-    fn note_skews(&self, events: &[Event]) {
+    fn note_skews(&self, events: &[&Event]) {
         let mut skews = self.skews.lock().unwrap_or_else(PoisonError::into_inner);
         for Skew { workflow, producer, ahead, ahead_count, event_count } in events.iter().filter_map(|e| skews.note(e))
         {

@@ -314,7 +314,7 @@ impl Play<'_> {
                 (Item::Event(..), None) => {}
             }
         }
-        if committed.events.iter().any(touches_letters) {
+        if committed.events.iter().any(|event| touches_letters(event)) {
             let from = self.untold.letters.map_or(first_at, |(from, _)| from);
             self.untold.letters = Some((from, now));
         }

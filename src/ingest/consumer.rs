@@ -63,7 +63,7 @@ pub struct Rules {
 /// Told of every committed batch: logs, metrics, and the waking of delivery.
 pub trait Listener: Send + Sync {
     /// A batch was committed; its acks follow.
-    fn committed(&self, batch: &Committed, progress: &Progress);
+    fn committed(&self, batch: &Committed<'_>, progress: &Progress);
     /// The rules of now.
     fn rules(&self) -> Rules;
 }
@@ -364,7 +364,7 @@ async fn commit_all(
     }
 }
 
-async fn commit(consumer: &Consumer, intake: &mut Intake, batch: &Batch) -> Committed {
+async fn commit<'a>(consumer: &Consumer, intake: &mut Intake, batch: &'a Batch) -> Committed<'a> {
     let mut wait = BACK_OFF.0;
     loop {
         let (policy, pager) = (&batch.rules.policy, &*batch.rules.pager);

@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashSet};
 
 /// A row of `events`.
 #[derive(Clone, Debug)]
-pub struct EventRow {
+pub struct EventRow<'a> {
     /// Row number, handed out in order of arrival.
     pub seq: i64,
     /// Key of the event's id.
@@ -28,9 +28,9 @@ pub struct EventRow {
     /// Who was to hear of it.
     pub decision_id: i64,
     /// Why it has its class.
-    pub class_rule: String,
+    pub class_rule: &'a str,
     /// The event as redacted JSON.
-    pub body: String,
+    pub body: &'a str,
 }
 
 /// A row of `causes`, not yet stored.
@@ -150,7 +150,7 @@ static ADD_COUNTERS: Bulk = Bulk::new(
 );
 
 /// Inserts what is new and gives its row numbers. An id seen before, or twice in `rows`, is left out.
-pub async fn insert_events(tx: &mut SqliteConnection, rows: &[&EventRow]) -> Result<HashSet<i64>, StoreError> {
+pub async fn insert_events(tx: &mut SqliteConnection, rows: &[&EventRow<'_>]) -> Result<HashSet<i64>, StoreError> {
     let inserted = INSERT_EVENTS
         .execute(&mut *tx, rows, |query, row| {
             query
@@ -161,8 +161,8 @@ pub async fn insert_events(tx: &mut SqliteConnection, rows: &[&EventRow]) -> Res
                 .bind(to_ms(row.occurred_at))
                 .bind(row.cause_id)
                 .bind(row.decision_id)
-                .bind(&row.class_rule)
-                .bind(&row.body)
+                .bind(row.class_rule)
+                .bind(row.body)
         })
         .await?;
     // Nearly always all are new; asking which costs as much as inserting them.

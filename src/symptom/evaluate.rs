@@ -6,7 +6,7 @@ use super::plan::SharedAsk;
 use super::rule::SymptomRule;
 use super::sentence::Sentence;
 use super::span::{Holes, Span};
-use super::state::{Change, Head, Reading, SymptomKey, SymptomState, Transition, advance, is_kept};
+use super::state::{Change, Head, Reading, Seen, SymptomKey, SymptomState, Transition, advance, is_kept};
 use super::watch::Watch;
 use chrono::{DateTime, Utc};
 use std::collections::BTreeSet;
@@ -15,11 +15,12 @@ impl Watch {
     pub(super) fn evaluate(&mut self, at: DateTime<Utc>) -> Vec<Change> {
         let tick = floor(at.timestamp(), TICK);
         let orphans = std::mem::take(&mut self.orphans);
-        let mut changes: Vec<Change> = orphans.into_iter().filter_map(|state| Change::dropped(state, at)).collect();
+        let mut seen = Seen::default();
+        orphans.into_iter().for_each(|state| seen.dropped(state, at));
         for place in self.places_to_look(tick) {
             let Some(slot) = self.slots.get_mut(place) else { continue };
             let was_due = slot.due;
-            slot.evaluate(at, &self.lost, &mut changes);
+            slot.evaluate(at, &self.lost, &mut seen);
             if slot.due != was_due {
                 was_due.map(|due| self.due.remove(&(due, place)));
                 slot.due.map(|due| self.due.insert((due, place)));
@@ -27,8 +28,10 @@ impl Watch {
         }
         if self.has_shared_news || self.shared_due.is_some_and(|due| due <= tick) {
             self.has_shared_news = false;
-            self.evaluate_shared(at, &mut changes);
+            self.evaluate_shared(at, &mut seen);
         }
+        let Seen { mut changes, gone } = seen;
+        self.gone.extend(gone);
         changes.sort_by(|one, other| one.state().key.cmp(&other.state().key));
         changes
     }
@@ -41,7 +44,7 @@ impl Watch {
         places
     }
 
-    fn evaluate_shared(&mut self, at: DateTime<Utc>, changes: &mut Vec<Change>) {
+    fn evaluate_shared(&mut self, at: DateTime<Utc>, seen: &mut Seen) {
         let tick = floor(at.timestamp(), TICK);
         let mut before = std::mem::take(&mut self.shared_states);
         self.shared_due = None;
@@ -65,20 +68,25 @@ impl Watch {
                 let finding = findings.remove(&(key.workflow.clone(), key.subject.clone()));
                 let reading = finding.map_or(Reading::QUIET, Reading::Firing);
                 let (transition, state) = advance(&head(rule, &ask, &key), state, reading, at);
-                let Some(state) = state else { continue };
+                let Some(state) = state else {
+                    seen.gone.push(key);
+                    continue;
+                };
                 if transition == Transition::Rest {
                     kept.push(state);
                 } else {
                     if is_kept(&state) {
                         kept.push(state.clone());
+                    } else {
+                        seen.gone.push(key);
                     }
-                    changes.extend(transition.told(state));
+                    seen.changes.extend(transition.told(state));
                 }
             }
         }
         self.shared_states = kept.into_iter().map(|state| (state.key.clone(), state)).collect();
         // Of rules that are gone, or of another kind now.
-        changes.extend(before.into_values().filter_map(|state| Change::dropped(state, at)));
+        before.into_values().for_each(|state| seen.dropped(state, at));
     }
 
     /// The states with their sentences as they read at `at`: durations go on between two looks.

@@ -9,7 +9,7 @@ use super::reading::{Context, Read, read};
 use super::rule::Severity;
 use super::span::Holes;
 use super::standing::Standing;
-use super::state::{Change, Head, SymptomState, Transition, advance, is_kept};
+use super::state::{Head, Seen, SymptomState, Transition, advance, is_kept};
 use crate::name::WorkflowName;
 use chrono::{DateTime, Utc};
 
@@ -68,8 +68,8 @@ impl Slot {
         }
     }
 
-    /// Evaluates all rules at `at`; changes go to `changes`, in the order of the rules.
-    pub fn evaluate(&mut self, at: DateTime<Utc>, lost: &Holes, changes: &mut Vec<Change>) {
+    /// Evaluates all rules at `at`; what changed goes to `seen`, in the order of the rules.
+    pub fn evaluate(&mut self, at: DateTime<Utc>, lost: &Holes, seen: &mut Seen) {
         let tick = floor(at.timestamp(), TICK);
         self.memory.counts.age(tick);
         let has_news = std::mem::take(&mut self.has_news);
@@ -90,13 +90,21 @@ impl Slot {
                 kind: rule.ask.kind(),
                 mode: rule.mode,
             };
+            let cooling = kept.as_ref().filter(|state| !state.is_firing()).map(|state| state.key.clone());
             let (transition, state) = advance(&head, kept.take().map(|state| *state), reading, at);
-            let Some(state) = state else { continue };
+            let Some(state) = state else {
+                seen.gone.extend(cooling);
+                continue;
+            };
             if transition == Transition::Rest {
                 *kept = Some(Box::new(state));
             } else {
-                *kept = is_kept(&state).then(|| Box::new(state.clone()));
-                changes.extend(transition.told(state));
+                if is_kept(&state) {
+                    *kept = Some(Box::new(state.clone()));
+                } else {
+                    seen.gone.push(state.key.clone());
+                }
+                seen.changes.extend(transition.told(state));
             }
         }
         self.due = due.map(|due| floor(due + TICK - 1, TICK));

@@ -246,6 +246,23 @@ pub(super) fn advance(
     }
 }
 
+/// What a look finds.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// What changed.
+    pub changes: Vec<Change>,
+    /// Symptoms that are remembered no more.
+    pub gone: Vec<SymptomKey>,
+}
+
+impl Seen {
+    /// The rule of a symptom is gone.
+    pub fn dropped(&mut self, state: SymptomState, at: DateTime<Utc>) {
+        self.gone.push(state.key.clone());
+        self.changes.extend(Change::dropped(state, at));
+    }
+}
+
 /// Whether a state is remembered: it fires, or it is still hot.
 pub(super) fn is_kept(state: &SymptomState) -> bool {
     state.cleared_at.is_none() || state.is_hot

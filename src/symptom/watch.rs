@@ -4,6 +4,7 @@
 use super::buckets::{TICK, floor};
 use super::codec;
 use super::defaults::Rules;
+use super::rule::Severity;
 use super::shared::Shared;
 use super::signal::Signal;
 use super::slot::Slot;
@@ -37,6 +38,8 @@ pub struct Watch {
     pub(super) due: BTreeSet<(i64, usize)>,
     /// Slots with news.
     pub(super) news: Vec<usize>,
+    /// Symptoms that neither fire nor are hot any more, since they were last taken.
+    pub(super) gone: Vec<SymptomKey>,
     pub(super) shared_due: Option<i64>,
     pub(super) has_shared_news: bool,
     is_shared_dirty: bool,
@@ -157,6 +160,18 @@ impl Watch {
         let own = place.and_then(|place| self.slots.get(*place)).map(|slot| slot.states.as_slice()).unwrap_or_default();
         let own = own.iter().flatten().map(Box::as_ref).find(|state| state.key == *key);
         own.or_else(|| self.shared_states.get(key)).or_else(|| self.orphans.iter().find(|state| state.key == *key))
+    }
+
+    /// Symptoms that fire and may page, in no order.
+    pub fn urgent(&self) -> impl Iterator<Item = &SymptomState> {
+        let own = self.slots.iter().flat_map(|slot| slot.states.iter().flatten().map(Box::as_ref));
+        let is_urgent = |state: &&SymptomState| state.severity == Severity::Page && state.is_firing();
+        own.chain(self.shared_states.values()).filter(is_urgent)
+    }
+
+    /// Symptoms that neither fire nor are hot any more, since the last time.
+    pub fn take_gone(&mut self) -> Vec<SymptomKey> {
+        std::mem::take(&mut self.gone)
     }
 
     /// The slot of a symptom that one workflow has, and the place of its rule.

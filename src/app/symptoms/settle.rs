@@ -22,16 +22,16 @@ impl SymptomDesk {
     ) -> Vec<(DateTime<Utc>, Change)> {
         let Some(watch) = &self.watch else { return Vec::new() };
         let is_changed = |state: &SymptomState| changes.iter().any(|(_, change)| change.state().key == state.key);
-        let is_urgent = |state: &&SymptomState| state.is_firing() && state.severity == Severity::Page;
-        let unpaged = self.known.iter().filter(|(key, known)| {
-            known.told.why_not().is_some_and(|why| {
+        let is_unpaged = |state: &SymptomState| {
+            self.known.get(&state.key).and_then(|known| known.told.why_not()).is_some_and(|why| {
                 let may_change = [Suppression::Silenced, Suppression::DigestSeverity].iter().any(|s| s.as_str() == why);
-                has_new_rules || may_change || key.workflow.is_none()
+                has_new_rules || may_change || state.key.workflow.is_none()
             })
-        });
-        let urgent = unpaged.filter_map(|(key, _)| watch.state(key).filter(is_urgent));
-        let untold = urgent.filter(|state| !is_changed(state) && pages(live, state, at));
-        untold.map(|state| (at, Change::Moved(state.clone()))).collect()
+        };
+        let is_untold = |state: &&SymptomState| is_unpaged(state) && !is_changed(state) && pages(live, state, at);
+        let mut untold: Vec<&SymptomState> = watch.urgent().filter(is_untold).collect();
+        untold.sort_by(|one, other| one.key.cmp(&other.key));
+        untold.into_iter().map(|state| (at, Change::Moved(state.clone()))).collect()
     }
 
     /// What is now written of a symptom.
@@ -65,8 +65,10 @@ impl SymptomDesk {
         now: DateTime<Utc>,
     ) -> Result<Looked, StoreError> {
         self.note_lower_tiers(&changes);
-        let Some(watch) = &self.watch else { return Ok(Looked::default()) };
-        let gone: Vec<SymptomKey> = self.known.keys().filter(|key| watch.state(key).is_none()).cloned().collect();
+        let Some(watch) = &mut self.watch else { return Ok(Looked::default()) };
+        let mut gone = watch.take_gone();
+        // One that came back while changes waited to be written is still there.
+        gone.retain(|key| watch.state(key).is_none());
         let mut looked = Looked::default();
         if changes.is_empty() && gone.is_empty() {
             return Ok(looked);
@@ -87,15 +89,11 @@ impl SymptomDesk {
             Source::Player => {}
         }
         tx.commit().await?;
-        self.forget_gone();
+        for key in &gone {
+            self.known.remove(key);
+            self.paged.remove(key);
+        }
         Ok(looked)
-    }
-
-    /// Forgets symptoms that neither fire nor are hot.
-    fn forget_gone(&mut self) {
-        let Some(watch) = &self.watch else { return };
-        self.known.retain(|key, _| watch.state(key).is_some());
-        self.paged.retain(|key| watch.state(key).is_some());
     }
 
     /// Writes one change, with what becomes of the symptom.

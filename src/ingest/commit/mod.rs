@@ -55,9 +55,9 @@ pub enum Redelivered {
 
 /// What a batch came to.
 #[derive(Debug, Default)]
-pub struct Committed {
+pub struct Committed<'a> {
     /// Events stored for the first time, in order.
-    pub events: Vec<Event>,
+    pub events: Vec<&'a Event>,
     /// Events that were published again.
     pub duplicates: Vec<Duplicate>,
     /// Reasons of messages put in quarantine.
@@ -96,9 +96,9 @@ pub struct Intake {
 }
 
 /// An event of a batch on its way.
-struct Draft {
-    row: EventRow,
-    event: Event,
+struct Draft<'a> {
+    row: EventRow<'a>,
+    event: &'a Event,
     decision: Decision,
     redelivered: Redelivered,
 }
@@ -118,14 +118,14 @@ impl Intake {
     ///
     /// # Errors
     /// When the store refuses.
-    pub async fn commit(
+    pub async fn commit<'a>(
         &mut self,
-        batch: &[Item],
+        batch: &'a [Item],
         progress: &Progress,
         policy: &Policy,
         pager: &dyn Pager,
         now: DateTime<Utc>,
-    ) -> Result<Committed, StoreError> {
+    ) -> Result<Committed<'a>, StoreError> {
         let result = self.try_commit(batch, progress, policy, pager, now).await;
         if result.is_err() {
             self.interned.clear();
@@ -134,14 +134,14 @@ impl Intake {
         result
     }
 
-    async fn try_commit(
+    async fn try_commit<'a>(
         &mut self,
-        batch: &[Item],
+        batch: &'a [Item],
         progress: &Progress,
         policy: &Policy,
         pager: &dyn Pager,
         now: DateTime<Utc>,
-    ) -> Result<Committed, StoreError> {
+    ) -> Result<Committed<'a>, StoreError> {
         let mut tx = self.store.begin().await?;
         let mut committed = Committed::default();
         let drafts = self.draft(&mut tx, batch, policy, now).await?;
@@ -174,13 +174,13 @@ impl Intake {
         Ok(tx.commit().await?)
     }
 
-    async fn draft(
+    async fn draft<'a>(
         &mut self,
         tx: &mut WriteTx,
-        batch: &[Item],
+        batch: &'a [Item],
         policy: &Policy,
         now: DateTime<Utc>,
-    ) -> Result<Vec<Draft>, StoreError> {
+    ) -> Result<Vec<Draft<'a>>, StoreError> {
         let mut seq = match self.next_seq {
             Some(seq) => seq,
             None => intake::last_seq(tx).await? + 1,
@@ -201,10 +201,10 @@ impl Intake {
                 occurred_at: event.occurred_at,
                 cause_id,
                 decision_id,
-                class_rule: event.class_rule.clone(),
-                body: decoded.body.clone(),
+                class_rule: &event.class_rule,
+                body: &decoded.body,
             };
-            drafts.push(Draft { row, event: event.clone(), decision, redelivered: *redelivered });
+            drafts.push(Draft { row, event, decision, redelivered: *redelivered });
             seq += 1;
         }
         self.next_seq = Some(seq);
@@ -216,17 +216,17 @@ impl Intake {
     async fn follow(
         &mut self,
         tx: &mut WriteTx,
-        fresh: &[Draft],
+        fresh: &[Draft<'_>],
         policy: &Policy,
         pager: &dyn Pager,
         now: DateTime<Utc>,
-        committed: &mut Committed,
+        committed: &mut Committed<'_>,
     ) -> Result<BTreeSet<WorkflowName>, StoreError> {
         let mut counters: BTreeMap<(i64, i64, i64), Sums> = BTreeMap::new();
         let mut letters = LetterOps::default();
         let mut incidents = OpenIncidents::default();
         for draft in fresh {
-            let (event, row) = (&draft.event, &draft.row);
+            let (event, row) = (draft.event, &draft.row);
             let mut decision_id = row.decision_id;
             let mut incident_id = None;
             if let Paging::Page { key, terms } = &draft.decision.paging {
@@ -294,12 +294,12 @@ impl Intake {
 }
 
 /// Stores the events, and gives those that are new.
-async fn keep_events(
+async fn keep_events<'a>(
     tx: &mut SqliteConnection,
-    drafts: Vec<Draft>,
-    committed: &mut Committed,
-) -> Result<Vec<Draft>, StoreError> {
-    let rows: Vec<&EventRow> = drafts.iter().map(|d| &d.row).collect();
+    drafts: Vec<Draft<'a>>,
+    committed: &mut Committed<'a>,
+) -> Result<Vec<Draft<'a>>, StoreError> {
+    let rows: Vec<&EventRow<'_>> = drafts.iter().map(|d| &d.row).collect();
     let new = intake::insert_events(tx, &rows).await?;
     let (fresh, again) = drafts.into_iter().partition::<Vec<_>, _>(|d| new.contains(&d.row.seq));
     committed.duplicates = duplicates(tx, again).await?;
@@ -309,11 +309,11 @@ async fn keep_events(
 /// Keeps what symptoms are told from, so that no kill can part it from the events.
 async fn keep_signals(
     tx: &mut WriteTx,
-    fresh: &[Draft],
+    fresh: &[Draft<'_>],
     progressed: BTreeSet<WorkflowName>,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    let heard = fresh.iter().filter_map(|draft| Signal::of(&draft.event));
+    let heard = fresh.iter().filter_map(|draft| Signal::of(draft.event));
     let resolved =
         progressed.into_iter().map(|workflow| Signal { workflow, at: now, arrived_at: None, what: What::Resolved });
     symptoms::add_signals(tx, &fold(heard.chain(resolved).collect())).await
@@ -324,7 +324,7 @@ async fn keep_progress(
     tx: &mut SqliteConnection,
     progress: &Progress,
     fresh_count: usize,
-    committed: &Committed,
+    committed: &Committed<'_>,
 ) -> Result<(), StoreError> {
     let stream = StreamRow {
         name: &progress.stream,
@@ -363,7 +363,7 @@ fn plain_fate(decision: &Decision) -> Fate {
     }
 }
 
-async fn duplicates(tx: &mut SqliteConnection, drafts: Vec<Draft>) -> Result<Vec<Duplicate>, StoreError> {
+async fn duplicates(tx: &mut SqliteConnection, drafts: Vec<Draft<'_>>) -> Result<Vec<Duplicate>, StoreError> {
     let mut found = Vec::new();
     for draft in drafts {
         match draft.redelivered {
@@ -372,12 +372,16 @@ async fn duplicates(tx: &mut SqliteConnection, drafts: Vec<Draft>) -> Result<Vec
         }
         let stored = intake::content_hash(tx, &draft.row.key).await?;
         let differs = stored.is_some_and(|hash| hash != draft.row.content_hash);
-        found.push(Duplicate { id: draft.event.id.0, differs });
+        found.push(Duplicate { id: draft.event.id.0.clone(), differs });
     }
     Ok(found)
 }
 
-async fn quarantine(tx: &mut SqliteConnection, batch: &[Item], committed: &mut Committed) -> Result<(), StoreError> {
+async fn quarantine(
+    tx: &mut SqliteConnection,
+    batch: &[Item],
+    committed: &mut Committed<'_>,
+) -> Result<(), StoreError> {
     for item in batch {
         if let Item::Unreadable(row) = item
             && intake::insert_quarantine(tx, row).await?
