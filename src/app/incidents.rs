@@ -2,10 +2,11 @@
 
 use super::symptoms::SymptomDesk;
 use super::tick::{NEXT_TICK, Ticked};
-use crate::incident::{Incident, IncidentId, IncidentState, Reading, Transition, advance, next_change_at};
+use crate::incident::{Incident, IncidentState, Reading, Transition, advance, next_change_at};
 use crate::live::Live;
 use crate::outbox::{NewEntry, queue};
-use crate::store::{Store, StoreError, WriteTx, incidents};
+use crate::store::incidents::{self, Unresolved};
+use crate::store::{Store, StoreError};
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,21 +25,24 @@ pub(super) async fn advance_all(
         Ok(open) => open,
         Err(error) => return ticked.failures.push(("incidents", error)),
     };
-    for (incident, open_letters) in open {
-        let reading = Reading { open_letters };
-        let over = ended(&incident, symptoms);
-        if over.is_empty() && advance(&incident, reading, now) == Transition::Rest {
-            ticked.look_at(next_change_at(&incident, reading));
-            ticked.open.push(incident);
+    for read in open {
+        let reading = Reading { open_letters: read.open_letters };
+        let over = ended(&read.incident, symptoms);
+        if over.is_empty() && advance(&read.incident, reading, now) == Transition::Rest {
+            ticked.look_at(next_change_at(&read.incident, reading));
+            ticked.open.push(read.incident);
             continue;
         }
-        let firing = incident.symptoms.iter().filter(|s| s.ended_at.is_none());
+        let firing = read.incident.symptoms.iter().filter(|s| s.ended_at.is_none());
         let sentences = firing.filter_map(|s| Some((s.key.clone(), symptoms.sentence(&s.key)?))).collect();
-        match advance_one(store, live, incident.id, &over, &sentences, now).await {
-            Ok(Moved { has_moved, next_at, incident }) => {
-                ticked.has_messages |= has_moved;
-                ticked.look_at(next_at);
-                ticked.open.extend(incident.filter(|i| i.state != IncidentState::Resolved).map(Arc::new));
+        match advance_one(store, live, read, &News { over, sentences }, now).await {
+            Ok(moved) => {
+                ticked.has_messages |= moved.has_moved;
+                ticked.look_at(moved.next_at);
+                if let Some((version, incident)) = moved.written {
+                    known.note(version, incident.clone());
+                    ticked.open.extend((incident.state != IncidentState::Resolved).then_some(incident));
+                }
             }
             Err(error) => {
                 ticked.look_at(Some(now + NEXT_TICK));
@@ -48,8 +52,28 @@ pub(super) async fn advance_all(
     }
 }
 
-async fn all_open(store: &Store, known: &mut incidents::Known) -> Result<Vec<(Arc<Incident>, u64)>, StoreError> {
+async fn all_open(store: &Store, known: &mut incidents::Known) -> Result<Vec<Unresolved>, StoreError> {
     incidents::all_open(&mut *store.read().await?, known).await
+}
+
+/// What the symptoms of an incident have come to.
+struct News {
+    /// Those that are over.
+    over: Vec<String>,
+    /// What is said now of those that are not, by key.
+    sentences: BTreeMap<String, String>,
+}
+
+impl News {
+    fn put_in(&self, incident: &mut Incident, now: DateTime<Utc>) {
+        self.over.iter().for_each(|key| _ = incident.end_symptom(key, now));
+        // What is said of them now, not what was when they joined.
+        for symptom in incident.symptoms.iter_mut().filter(|s| s.ended_at.is_none()) {
+            if let Some(sentence) = self.sentences.get(&symptom.key) {
+                symptom.text.clone_from(sentence);
+            }
+        }
+    }
 }
 
 /// Symptoms of an incident that are over.
@@ -59,65 +83,71 @@ fn ended(incident: &Incident, symptoms: &SymptomDesk) -> Vec<String> {
 }
 
 /// What became of an incident that was due.
+#[derive(Default)]
 struct Moved {
     /// Whether it was told again, or ended.
     has_moved: bool,
     /// When it is due again, if ever.
     next_at: Option<DateTime<Utc>>,
-    /// As it is now; none when it is gone.
-    incident: Option<Incident>,
+    /// As it is now, with its version; none when it is gone.
+    written: Option<(i64, Arc<Incident>)>,
 }
 
-/// It may have changed between the two looks: what is decided here is decided inside the transaction.
+/// It may have changed since it was read, above all in a storm: then it is read again inside the transaction, and decided anew.
 async fn advance_one(
     store: &Store,
     live: &Live,
-    id: IncidentId,
-    over: &[String],
-    sentences: &BTreeMap<String, String>,
+    mut read: Unresolved,
+    news: &News,
     now: DateTime<Utc>,
 ) -> Result<Moved, StoreError> {
     let mut tx = store.begin().await?;
-    let Some((mut incident, open_letters)) = incidents::find_with_letters(&mut tx, id).await? else {
-        return Ok(Moved { has_moved: false, next_at: None, incident: None });
-    };
-    if !over.is_empty() {
-        over.iter().for_each(|key| _ = incident.end_symptom(key, now));
-        incidents::save(&mut tx, &incident).await?;
-    }
-    // What is said of them now, not what was when they joined.
-    for symptom in incident.symptoms.iter_mut().filter(|s| s.ended_at.is_none()) {
-        if let Some(sentence) = sentences.get(&symptom.key) {
-            symptom.text.clone_from(sentence);
+    let mut number = None;
+    loop {
+        let (mut incident, reading) = (Incident::clone(&read.incident), Reading { open_letters: read.open_letters });
+        news.put_in(&mut incident, now);
+        let transition = advance(&incident, reading, now);
+        if transition != Transition::Rest && number.is_none() {
+            number = Some(queue::next_numbers(&mut tx, 1).await?);
+        }
+        let entries = carry_out(live, &mut incident, &transition, (read.open_letters, number.unwrap_or_default()), now);
+        if incidents::save_if(&mut tx, &incident, read.version).await? {
+            for entry in &entries {
+                queue::enqueue(&mut tx, entry).await?;
+            }
+            tx.commit().await?;
+            let has_moved = transition != Transition::Rest;
+            if has_moved {
+                info!(incident = incident.id.0, state = incident.state.as_str(), ?transition, "incident moved");
+            }
+            let next_at = next_at(&incident, reading, now);
+            return Ok(Moved { has_moved, next_at, written: Some((read.version + 1, Arc::new(incident))) });
+        }
+        match incidents::find_again(&mut tx, incident.id).await? {
+            Some(again) => read = again,
+            None => return Ok(Moved::default()),
         }
     }
-    let reading = Reading { open_letters };
-    let transition = advance(&incident, reading, now);
-    let has_moved = carry_out(&mut tx, live, &mut incident, &transition, open_letters, now).await?;
-    tx.commit().await?;
-    // One transition a tick; the next may follow at once.
-    let next_at = match advance(&incident, reading, now) {
-        Transition::Rest => next_change_at(&incident, reading),
-        Transition::Remind(_) | Transition::Escalate(_) | Transition::Resolve => Some(now + NEXT_TICK),
-    };
-    Ok(Moved { has_moved, next_at, incident: Some(incident) })
 }
 
-/// Writes a transition and its messages. False when there was nothing to do.
-async fn carry_out(
-    tx: &mut WriteTx,
+/// One transition a tick; the next may follow at once.
+fn next_at(incident: &Incident, reading: Reading, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    match advance(incident, reading, now) {
+        Transition::Rest => next_change_at(incident, reading),
+        Transition::Remind(_) | Transition::Escalate(_) | Transition::Resolve => Some(now + NEXT_TICK),
+    }
+}
+
+/// Makes a transition, and gives its messages.
+fn carry_out(
     live: &Live,
     incident: &mut Incident,
     transition: &Transition,
-    open_letters: u64,
+    (open_letters, number): (u64, i64),
     now: DateTime<Utc>,
-) -> Result<bool, StoreError> {
-    if *transition == Transition::Rest {
-        return Ok(false);
-    }
-    let number = queue::next_numbers(tx, 1).await?;
-    let entries: Vec<NewEntry> = match transition {
-        Transition::Rest => Vec::new(),
+) -> Vec<NewEntry> {
+    let entries = match transition {
+        Transition::Rest => return Vec::new(),
         Transition::Remind(reason) => live.announcer.reminder(incident, *reason, open_letters, number, now),
         Transition::Escalate(step) => live.announcer.escalation(incident, step, open_letters, number, now),
         Transition::Resolve => {
@@ -126,10 +156,5 @@ async fn carry_out(
         }
     };
     incident.note_told(transition, now);
-    incidents::save(tx, incident).await?;
-    for entry in &entries {
-        queue::enqueue(tx, entry).await?;
-    }
-    info!(incident = incident.id.0, state = incident.state.as_str(), ?transition, "incident moved");
-    Ok(true)
+    entries
 }

@@ -70,8 +70,7 @@ impl Snapshot {
         live: &Live,
         windows: &BTreeSet<Window>,
     ) -> Result<Self, StoreError> {
-        let last_heard = read::last_heard(conn).await?;
-        let first_minute = read::first_minute(conn).await?;
+        let (last_heard, first_minute) = read::hearing(conn).await?;
         catalogue.look_at_letters(conn).await?;
         let mut found = BTreeMap::new();
         for window in windows {
@@ -112,17 +111,17 @@ async fn read_window(
 ) -> Result<WindowSnapshot, StoreError> {
     let length = window.end_at - window.start_at;
     let before = Window { start_at: window.start_at - length, end_at: window.start_at };
-    let (lists, lists_before, shift) = read::lists(conn, window, before).await?;
+    let happened = read::happened(conn, window, before).await?;
     let ran_before = first_minute.is_some_and(|first| first < window.start_at);
     let with_before = Window { start_at: before.start_at, ..window };
     Ok(WindowSnapshot {
         window,
-        lists,
-        shift,
+        lists: happened.lists,
+        shift: happened.shift,
         incidents: read::incidents(conn, known, with_before).await?,
-        regressed: read::regressed(conn, window).await?,
-        unreadable: read::unreadable(conn, window).await?,
-        previous: ran_before.then_some(PreviousSnapshot { window: before, lists: lists_before }),
+        regressed: happened.regressed,
+        unreadable: happened.unreadable,
+        previous: ran_before.then_some(PreviousSnapshot { window: before, lists: happened.before }),
     })
 }
 

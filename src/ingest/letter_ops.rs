@@ -3,7 +3,6 @@
 use crate::event::{Detail, Disposition, Event, EventType};
 use crate::name::WorkflowName;
 use crate::store::StoreError;
-use crate::store::intake;
 use crate::store::key::{Key, hash_key};
 use crate::store::letters::{self, LetterRow, ResolutionRow};
 use chrono::{DateTime, Utc};
@@ -151,11 +150,10 @@ impl LetterOps {
         now: DateTime<Utc>,
     ) -> Result<BTreeSet<WorkflowName>, StoreError> {
         self.flush_opening(tx).await?;
-        self.flush_resolving(tx).await?;
-        if self.returned.is_empty() {
-            return Ok(self.progressed);
+        let resolved = self.take_resolved(tx).await?;
+        if !resolved.is_empty() || !self.returned.is_empty() {
+            letters::note_changes(tx, &resolved, &self.returned, now).await?;
         }
-        intake::note_regressed(tx, &self.returned, now).await?;
         Ok(self.progressed)
     }
 
@@ -165,20 +163,23 @@ impl LetterOps {
     }
 
     async fn flush_resolving(&mut self, tx: &mut SqliteConnection) -> Result<(), StoreError> {
-        if self.resolving.is_empty() {
-            return Ok(());
-        }
         // Whether a cause has open letters left is asked below: none may be pending then.
         self.flush_opening(tx).await?;
+        let resolved = self.take_resolved(tx).await?;
+        if resolved.is_empty() { Ok(()) } else { letters::note_resolved(tx, &resolved).await }
+    }
+
+    /// Writes what is to be resolved. Gives the cause of each that was open, and when.
+    async fn take_resolved(&mut self, tx: &mut SqliteConnection) -> Result<Vec<(i64, DateTime<Utc>)>, StoreError> {
+        if self.resolving.is_empty() {
+            return Ok(Vec::new());
+        }
         let rows: Vec<ResolutionRow> = std::mem::take(&mut self.resolving).into_values().collect();
         let resolved = letters::resolve_by_keys(tx, &rows).await?;
-        if resolved.is_empty() {
-            return Ok(());
-        }
         for (cause, _) in &resolved {
             self.returned.remove(cause);
         }
-        letters::note_resolved(tx, &resolved).await
+        Ok(resolved)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What counters and dead letters refer to, read once and kept: causes, decisions, and how many dead letters of each are open. Rows of
 //! causes and decisions do not change once written; of open dead letters only what changed since the last look is read again.
 
-use super::{StoreError, from_ms};
+use super::{StoreError, from_ms, json};
 use crate::digest::{Fate, FingerprintInfo};
 use crate::event::{Class, Disposition, EventType, Fingerprint};
 use crate::name::WorkflowName;
@@ -248,10 +248,6 @@ impl Catalogue {
 
 fn missing(what: &'static str, id: i64) -> StoreError {
     StoreError::Corrupt { what, why: format!("row {id} is not there") }
-}
-
-fn json<T: serde::Serialize>(value: &T) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|e| StoreError::Corrupt { what: "list", why: e.to_string() })
 }
 
 fn parsed<T>(what: &'static str, word: &str, value: Option<T>) -> Result<T, StoreError> {

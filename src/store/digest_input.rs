@@ -119,18 +119,34 @@ static LISTS: LazyLock<String> = LazyLock::new(|| {
          INDEXED BY dead_letters_arrived WHERE dead_lettered_at >= ?1 AND resolved_at IS NULL GROUP BY 1, 2, 3)), \
          (SELECT json_group_array(json_array(cause_id, decision_id, dead_lettered_at, id, item)) FROM ( \
          SELECT cause_id, decision_id, dead_lettered_at, id, item FROM dead_letters INDEXED BY dead_letters_resolved \
-         WHERE resolved_at >= ?2 AND dead_lettered_at < ?2 ORDER BY id))",
+         WHERE resolved_at >= ?2 AND dead_lettered_at < ?2 ORDER BY id)), \
+         (SELECT json_group_array(json_array(fingerprint, since)) FROM ( \
+         SELECT fingerprint, max(regressed_from) AS since FROM causes INDEXED BY causes_regressed WHERE regressed_at >= ?1 \
+         AND regressed_at < ?2 AND regressed_from IS NOT NULL AND event_type = 'failure' GROUP BY fingerprint)), \
+         (SELECT json_group_array(json_array(subject, n)) FROM (SELECT subject, count(*) AS n FROM quarantine \
+         WHERE received_at >= ?1 AND received_at < ?2 GROUP BY subject ORDER BY n DESC, subject))",
         list_sql(1),
         list_sql(4),
     )
 });
 
-/// Reads what happened in a window and in the one before, the latter as one bucket; and how dead letters differ now.
-pub async fn lists(
-    conn: &mut SqliteConnection,
-    window: Window,
-    before: Window,
-) -> Result<(Lists, Lists, LetterShift), StoreError> {
+/// What happened in a window and in the one before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Happened {
+    /// In the window.
+    pub lists: Lists,
+    /// In the one before, as one bucket.
+    pub before: Lists,
+    /// How dead letters differ now.
+    pub shift: LetterShift,
+    /// Causes that came back in the window after they were resolved, and when that was.
+    pub regressed: BTreeMap<Fingerprint, DateTime<Utc>>,
+    /// Unreadable messages of the window, by subject, most first.
+    pub unreadable: Vec<UnreadableLine>,
+}
+
+/// Reads what happened in a window and in the one before.
+pub async fn happened(conn: &mut SqliteConnection, window: Window, before: Window) -> Result<Happened, StoreError> {
     let length = before.end_at - before.start_at;
     let row = sqlx::query(sqlx::AssertSqlSafe(LISTS.as_str()))
         .bind(to_ms(window.start_at))
@@ -150,7 +166,15 @@ pub async fn lists(
         .into_iter()
         .map(|(cause, decision, at, id, item)| ((cause, decision), Oldest { at: from_ms(at), id, item }))
         .collect();
-    Ok((read_lists(&row, 0)?, read_lists(&row, 3)?, shift))
+    let regressed = list::<(String, i64)>(row.get(8))?.into_iter();
+    let unreadable = list::<(String, u64)>(row.get(9))?.into_iter();
+    Ok(Happened {
+        lists: read_lists(&row, 0)?,
+        before: read_lists(&row, 3)?,
+        shift,
+        regressed: regressed.map(|(print, at)| (Fingerprint(print.into()), from_ms(at))).collect(),
+        unreadable: unreadable.map(|(subject, count)| UnreadableLine { subject, count }).collect(),
+    })
 }
 
 fn read_lists(row: &SqliteRow, first: usize) -> Result<Lists, StoreError> {
@@ -203,34 +227,6 @@ pub async fn last_letters(
     Ok(rows.into_iter().map(|(name,)| WorkflowName::new(name)).collect())
 }
 
-/// Causes that came back in a window after they were resolved, and when that was.
-pub async fn regressed(
-    conn: &mut SqliteConnection,
-    window: Window,
-) -> Result<BTreeMap<Fingerprint, DateTime<Utc>>, StoreError> {
-    let rows: Vec<(String, i64)> = sqlx::query_as(
-        "SELECT fingerprint, max(regressed_from) FROM causes INDEXED BY causes_regressed \
-         WHERE regressed_at >= ? AND regressed_at < ? AND regressed_from IS NOT NULL AND event_type = 'failure' GROUP BY fingerprint",
-    )
-    .bind(to_ms(window.start_at))
-    .bind(to_ms(window.end_at))
-    .fetch_all(conn)
-    .await?;
-    Ok(rows.into_iter().map(|(fingerprint, at)| (Fingerprint(fingerprint.into()), from_ms(at))).collect())
-}
-
-/// Unreadable messages of a window, by subject.
-pub async fn unreadable(conn: &mut SqliteConnection, window: Window) -> Result<Vec<UnreadableLine>, StoreError> {
-    let rows: Vec<(String, i64)> = sqlx::query_as(
-        "SELECT subject, count(*) FROM quarantine WHERE received_at >= ? AND received_at < ? GROUP BY subject ORDER BY 2 DESC, 1",
-    )
-    .bind(to_ms(window.start_at))
-    .bind(to_ms(window.end_at))
-    .fetch_all(conn)
-    .await?;
-    Ok(rows.into_iter().map(|(subject, count)| UnreadableLine { subject, count: count.unsigned_abs() }).collect())
-}
-
 /// An incident, and what digests need beside it.
 #[derive(Clone, Debug)]
 pub struct OpenIncident {
@@ -262,7 +258,7 @@ pub async fn incidents(
     known.refresh(conn, rows.iter().map(|row| (row.get(0), row.get(1)))).await?;
     let mut found = Vec::with_capacity(rows.len());
     for row in &rows {
-        let Some(incident) = known.get(row.get(0)) else { continue };
+        let Some((_, incident)) = known.get(row.get(0)) else { continue };
         found.push(OpenIncident {
             incident,
             open_letters: row.get::<i64, _>(2).unsigned_abs(),
@@ -272,16 +268,14 @@ pub async fn incidents(
     Ok(found)
 }
 
-/// When each workflow was last heard.
-pub async fn last_heard(conn: &mut SqliteConnection) -> Result<BTreeMap<WorkflowName, DateTime<Utc>>, StoreError> {
-    let sql = "SELECT json_group_array(json_array(name, last_heard_at)) FROM workflows";
-    let (text,): (String,) = sqlx::query_as(sql).fetch_one(conn).await?;
+/// When each workflow was last heard, and when the first event ever arrived, to the minute.
+pub async fn hearing(
+    conn: &mut SqliteConnection,
+) -> Result<(BTreeMap<WorkflowName, DateTime<Utc>>, Option<DateTime<Utc>>), StoreError> {
+    let sql =
+        "SELECT json_group_array(json_array(name, last_heard_at)), (SELECT min(minute) FROM counters) FROM workflows";
+    let (text, first_minute): (String, Option<i64>) = sqlx::query_as(sql).fetch_one(conn).await?;
     let rows = list::<(String, i64)>(&text)?.into_iter();
-    Ok(rows.map(|(name, at)| (WorkflowName::new(name), from_ms(at))).collect())
-}
-
-/// When the first event ever arrived, to the minute.
-pub async fn first_minute(conn: &mut SqliteConnection) -> Result<Option<DateTime<Utc>>, StoreError> {
-    let (minute,): (Option<i64>,) = sqlx::query_as("SELECT min(minute) FROM counters").fetch_one(conn).await?;
-    Ok(minute.map(from_ms))
+    let last_heard = rows.map(|(name, at)| (WorkflowName::new(name), from_ms(at))).collect();
+    Ok((last_heard, first_minute.map(from_ms)))
 }

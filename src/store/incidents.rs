@@ -86,14 +86,30 @@ impl Known {
         Ok(())
     }
 
-    /// The incident of a row as it was last read; none when it can't be read.
-    pub(super) fn get(&self, id: i64) -> Option<Arc<Incident>> {
-        self.0.get(&id).map(|(_, incident)| incident.clone())
+    /// An incident was written and is known without being read.
+    pub fn note(&mut self, version: i64, incident: Arc<Incident>) {
+        self.0.insert(incident.id.0, (version, incident));
+    }
+
+    /// The incident of a row as it was last read, with its version; none when it can't be read.
+    pub(super) fn get(&self, id: i64) -> Option<(i64, Arc<Incident>)> {
+        self.0.get(&id).cloned()
     }
 }
 
+/// An incident that is not resolved.
+#[derive(Clone, Debug)]
+pub struct Unresolved {
+    /// As it was read.
+    pub incident: Arc<Incident>,
+    /// Grows with each change.
+    pub version: i64,
+    /// Its open dead letters.
+    pub open_letters: u64,
+}
+
 /// Every unresolved incident with its open dead letters, oldest first.
-pub async fn all_open(conn: &mut SqliteConnection, known: &mut Known) -> Result<Vec<(Arc<Incident>, u64)>, StoreError> {
+pub async fn all_open(conn: &mut SqliteConnection, known: &mut Known) -> Result<Vec<Unresolved>, StoreError> {
     let (text,): (String,) = sqlx::query_as(
         "SELECT json_group_array(json_array(id, version, open)) FROM ( \
          SELECT i.id, i.version, coalesce(l.open_count, 0) AS open FROM incidents i \
@@ -103,7 +119,11 @@ pub async fn all_open(conn: &mut SqliteConnection, known: &mut Known) -> Result<
     .await?;
     let rows: Vec<(i64, i64, i64)> = super::list(&text)?;
     known.refresh(conn, rows.iter().map(|(id, version, _)| (*id, *version))).await?;
-    Ok(rows.into_iter().filter_map(|(id, _, open)| Some((known.get(id)?, open.unsigned_abs()))).collect())
+    let unresolved = |(id, _, open): (i64, i64, i64)| {
+        let (version, incident) = known.get(id)?;
+        Some(Unresolved { incident, version, open_letters: open.unsigned_abs() })
+    };
+    Ok(rows.into_iter().filter_map(unresolved).collect())
 }
 
 /// Every unresolved incident, oldest first.
@@ -120,19 +140,19 @@ pub async fn find(tx: &mut SqliteConnection, id: IncidentId) -> Result<Option<In
     row.map(|(body,)| read(&body)).transpose()
 }
 
-/// One incident with how many of its dead letters are open, inside a transaction.
-pub async fn find_with_letters(
-    tx: &mut SqliteConnection,
-    id: IncidentId,
-) -> Result<Option<(Incident, u64)>, StoreError> {
-    let row: Option<(String, i64)> = sqlx::query_as(
-        "SELECT body, (SELECT coalesce(sum(open_count), 0) FROM incident_letters WHERE incident_id = ?1) \
+/// One incident with how many of its dead letters are open, inside a transaction, whether it is resolved or not.
+pub async fn find_again(tx: &mut SqliteConnection, id: IncidentId) -> Result<Option<Unresolved>, StoreError> {
+    let row: Option<(String, i64, i64)> = sqlx::query_as(
+        "SELECT body, version, (SELECT coalesce(sum(open_count), 0) FROM incident_letters WHERE incident_id = ?1) \
          FROM incidents WHERE id = ?1",
     )
     .bind(id.0)
     .fetch_optional(tx)
     .await?;
-    row.map(|(body, open)| Ok((read(&body)?, open.unsigned_abs()))).transpose()
+    let read = |(body, version, open): (String, i64, i64)| {
+        Ok(Unresolved { incident: Arc::new(read(&body)?), version, open_letters: open.unsigned_abs() })
+    };
+    row.map(read).transpose()
 }
 
 /// One incident.
@@ -167,6 +187,29 @@ pub async fn save(tx: &mut SqliteConnection, incident: &Incident) -> Result<(), 
     .bind(write(incident)?)
     .execute(&mut *tx)
     .await?;
+    drop_keys(tx, incident).await
+}
+
+/// Writes an incident whole, as [`save`] does, if it is still of this version. False when it is not.
+pub async fn save_if(tx: &mut SqliteConnection, incident: &Incident, version: i64) -> Result<bool, StoreError> {
+    let done = sqlx::query(
+        "UPDATE incidents SET state = ?, resolved_at = ?, body = ?, version = version + 1 WHERE id = ? AND version = ?",
+    )
+    .bind(incident.state.as_str())
+    .bind(incident.resolved_at.map(to_ms))
+    .bind(write(incident)?)
+    .bind(incident.id.0)
+    .bind(version)
+    .execute(&mut *tx)
+    .await?;
+    if done.rows_affected() == 0 {
+        return Ok(false);
+    }
+    drop_keys(tx, incident).await?;
+    Ok(true)
+}
+
+async fn drop_keys(tx: &mut SqliteConnection, incident: &Incident) -> Result<(), StoreError> {
     match incident.state {
         IncidentState::Open | IncidentState::Acknowledged => {}
         IncidentState::Resolved => {

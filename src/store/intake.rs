@@ -237,24 +237,6 @@ pub async fn intern_cause(tx: &mut SqliteConnection, cause: &NewCause<'_>) -> Re
     Ok(row)
 }
 
-/// Causes have come, and those among them that were resolved are back.
-pub async fn note_regressed(
-    tx: &mut SqliteConnection,
-    causes: &BTreeSet<i64>,
-    at: DateTime<Utc>,
-) -> Result<(), StoreError> {
-    let list = serde_json::to_string(causes).map_err(|e| StoreError::Corrupt { what: "causes", why: e.to_string() })?;
-    sqlx::query(
-        "UPDATE causes SET regressed_at = ?2, regressed_from = resolved_at, resolved_at = NULL \
-         WHERE id IN (SELECT value FROM json_each(?1)) AND resolved_at IS NOT NULL",
-    )
-    .bind(list)
-    .bind(to_ms(at))
-    .execute(tx)
-    .await?;
-    Ok(())
-}
-
 /// The row of a decision, made when it is new, with the digests that it is for.
 pub async fn intern_decision(tx: &mut SqliteConnection, decision: &NewDecision<'_>) -> Result<i64, StoreError> {
     let digests = serde_json::to_string(decision.digests)

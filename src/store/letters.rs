@@ -2,11 +2,12 @@
 
 use super::bulk::Bulk;
 use super::key::Key;
-use super::{StoreError, from_ms, to_ms};
+use super::{StoreError, from_ms, json, to_ms};
 use crate::name::WorkflowName;
 use chrono::{DateTime, Utc};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection, SqliteExecutor, SqlitePool};
+use std::collections::BTreeSet;
 
 /// A failed item that is given up: opens a dead letter, or repeats the open one of the same key.
 #[derive(Clone, Debug)]
@@ -122,10 +123,6 @@ fn hex(key: &Key) -> String {
     key.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn json<T: serde::Serialize>(value: &T) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|e| StoreError::Corrupt { what: "list", why: e.to_string() })
-}
-
 /// Resolves an open letter by its row. Gives its cause, none when it is not there or resolved already.
 pub async fn resolve_by_id(
     tx: &mut SqliteConnection,
@@ -150,17 +147,30 @@ pub async fn resolve_by_id(
 /// Letters of causes were resolved: their workflows have made progress, and causes that have no open letter left are marked, so that
 /// their return shows.
 pub async fn note_resolved(tx: &mut SqliteConnection, resolved: &[(i64, DateTime<Utc>)]) -> Result<(), StoreError> {
+    note_changes(tx, resolved, &BTreeSet::new(), DateTime::UNIX_EPOCH).await
+}
+
+/// The same, and of `returned` causes those that were resolved are back, since `now`.
+pub async fn note_changes(
+    tx: &mut SqliteConnection,
+    resolved: &[(i64, DateTime<Utc>)],
+    returned: &BTreeSet<i64>,
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
     let rows: Vec<(i64, i64)> = resolved.iter().map(|(cause, at)| (*cause, to_ms(*at))).collect();
-    let list = json(&rows)?;
     sqlx::query(
         "UPDATE workflows SET letter_resolved_at = max(coalesce(letter_resolved_at, r.at), r.at) \
          FROM (SELECT k.workflow_id AS id, max(j.value ->> 1) AS at FROM json_each(?1) j CROSS JOIN causes k ON k.id = j.value ->> 0 \
          GROUP BY 1) r WHERE workflows.id = r.id; \
          UPDATE causes SET resolved_at = r.at FROM (SELECT value ->> 0 AS id, max(value ->> 1) AS at FROM json_each(?1) GROUP BY 1) r \
          WHERE causes.id = r.id AND NOT EXISTS \
-         (SELECT 1 FROM dead_letters d WHERE d.cause_id = causes.id AND d.resolved_at IS NULL)",
+         (SELECT 1 FROM dead_letters d WHERE d.cause_id = causes.id AND d.resolved_at IS NULL); \
+         UPDATE causes SET regressed_at = ?3, regressed_from = resolved_at, resolved_at = NULL \
+         WHERE id IN (SELECT value FROM json_each(?2)) AND resolved_at IS NOT NULL",
     )
-    .bind(&list)
+    .bind(json(&rows)?)
+    .bind(json(returned)?)
+    .bind(to_ms(now))
     .execute(tx)
     .await?;
     Ok(())

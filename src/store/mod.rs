@@ -250,7 +250,7 @@ fn list<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, StoreError> {
 }
 
 /// A list for `json_each`, so that a statement stays prepared whatever its length.
-fn json(list: &[impl Serialize]) -> Result<String, StoreError> {
+fn json(list: &(impl Serialize + ?Sized)) -> Result<String, StoreError> {
     serde_json::to_string(list).map_err(|e| StoreError::Corrupt { what: "list", why: e.to_string() })
 }
 
