@@ -5,7 +5,7 @@ use crate::announce::Announcer;
 use crate::config::{Config, NatsSettings};
 use crate::digest_job::{self, Target};
 use crate::ingest::Reader;
-use crate::ingest::consumer::Readiness;
+use crate::ingest::health::Readiness;
 use crate::metrics::Metrics;
 use crate::render::Renderer;
 use crate::route::Policy;

@@ -19,7 +19,8 @@ pub use compile::{CompileError, compile, read_templates};
 use crate::clock;
 use crate::deliver::{Deliverer, DeliverySettings, LEASE, Observe};
 use crate::ingest::commit::{Intake, Keeping};
-use crate::ingest::consumer::{Consumer, Readiness};
+use crate::ingest::consumer::Consumer;
+use crate::ingest::health::{Health, Readiness};
 use crate::ingest::jetstream;
 use crate::live::{Keys, Shared};
 use crate::metrics::Metrics;
@@ -170,7 +171,7 @@ impl Service {
                 faults: faults.clone(),
                 oddities: oddities.clone(),
             }),
-            readiness,
+            health: Health::new(readiness),
         };
         tasks.spawn(consumer.run(Intake::new(store.clone(), Keeping::All), stop.clone()));
         tasks.spawn(deliver(deliverer, stop.clone()));

@@ -2,7 +2,7 @@
 //! limit; then it says what is missing.
 
 use super::tick::{Passed, Reached, Watermark};
-use crate::ingest::consumer::Readiness;
+use crate::ingest::health::Readiness;
 use crate::ingest::jetstream;
 use crate::live::Shared;
 use crate::render::words;

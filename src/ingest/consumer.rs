@@ -2,8 +2,9 @@
 //! whether it works. One task reads and decodes while another commits; while one batch commits, the next grows.
 
 use super::commit::{Committed, Intake, Item, Progress, Redelivered};
-use super::jetstream::{self, Presence};
-use super::pulse::{Pulse, Pulsed};
+use super::health::{Health, Part};
+use super::jetstream::{self, AskOutcome};
+use super::pulse::{HEARTBEAT, MissDecision, Pulse};
 use super::{DecodeOutcome, Inbound, Reader};
 use crate::clock;
 use crate::config::NatsSettings;
@@ -18,12 +19,12 @@ use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::consumer::pull::{MessagesErrorKind, Stream};
 use chrono::{DateTime, Utc};
 use futures_util::StreamExt as _;
-use futures_util::future::{Fuse, FutureExt as _};
+use futures_util::future::{Fuse, FusedFuture as _, FutureExt as _};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info, warn};
+use tracing::error;
 
 /// Messages of one transaction at most.
 const BATCH_MAX: usize = 1000;
@@ -32,22 +33,12 @@ const BATCH_BYTES_MAX: usize = 16 << 20;
 /// Messages that the server may send ahead.
 const AHEAD_MAX: usize = 1000;
 const PULL_EXPIRES: Duration = Duration::from_secs(20);
-const HEARTBEAT: Duration = Duration::from_secs(2);
 /// First and longest wait before what was lost is built again.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// How often the state of the connection is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 const SILENT: &str = "NATS is silent: its heartbeats are missing";
-
-/// Whether intake works.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Readiness {
-    /// Not yet, or not any more; why.
-    NotReady(String),
-    /// It reads, commits and acks.
-    Ready,
-}
 
 /// What decisions are made with; handed out anew for each batch, so that a reload takes effect between batches.
 #[derive(Clone)]
@@ -76,8 +67,8 @@ pub struct Consumer {
     pub settings: NatsSettings,
     /// Told of what was committed.
     pub listener: Arc<dyn Listener>,
-    /// Where readiness is shown.
-    pub readiness: watch::Sender<Readiness>,
+    /// Where it is shown whether it works.
+    pub health: Health,
 }
 
 /// A batch on its way to be committed.
@@ -120,7 +111,7 @@ impl Consumer {
             while lost_acks.try_recv().is_ok() {}
             match consumer.read_until_lost(&store, &batches, &mut lost_acks, &stop).await {
                 Ended::Stopped => break,
-                Ended::Lost(why) => consumer.not_ready(&why),
+                Ended::Lost(why) => consumer.health.fails(Part::Reading, &why),
             }
             if clock::instant() - began_at > BACK_OFF.1 * 2 {
                 wait = BACK_OFF.0;
@@ -137,27 +128,10 @@ impl Consumer {
         }
     }
 
-    fn not_ready(&self, why: &str) {
-        let changed = self.readiness.send_if_modified(|now| {
-            let next = Readiness::NotReady(why.to_owned());
-            let changed = *now != next;
-            *now = next;
-            changed
-        });
-        if changed {
-            warn!(why, "intake does not work now; trying again");
-        }
-    }
-
-    fn ready(&self) {
-        let changed = self.readiness.send_if_modified(|now| {
-            let changed = *now != Readiness::Ready;
-            *now = Readiness::Ready;
-            changed
-        });
-        if changed {
-            info!(stream = self.settings.stream, durable = self.settings.durable, "intake works");
-        }
+    /// The server is asked whether it is there.
+    fn doubt(&self, pulse: &mut Pulse, why: &str) {
+        self.health.fails(Part::Reading, why);
+        pulse.asked();
     }
 
     async fn read_until_lost(
@@ -171,7 +145,7 @@ impl Consumer {
             Ok(opened) => opened,
             Err(ended) => return ended,
         };
-        self.ready();
+        self.health.works(Part::Reading);
         let mut batch = Vec::with_capacity(BATCH_MAX);
         let mut bytes = 0;
         let mut pulse = Pulse::default();
@@ -188,18 +162,17 @@ impl Consumer {
                     }
                     return Ended::Stopped;
                 }
-                Some(why) = lost_acks.recv() => {
-                    self.not_ready(&why);
-                    pulse.doubt();
+                Some(why) = lost_acks.recv(), if asked.is_terminated() => {
+                    self.doubt(&mut pulse, &why);
                     asked.set(jetstream::ask(reading.consumer.clone()).fuse());
                 }
-                presence = &mut asked => match presence {
-                    Presence::There => {
-                        pulse.answer(clock::instant());
-                        self.ready();
+                outcome = &mut asked => match outcome {
+                    AskOutcome::There => {
+                        pulse.answered(clock::instant());
+                        self.health.works(Part::Reading);
                     }
-                    Presence::Silent => asked.set(jetstream::ask(reading.consumer.clone()).fuse()),
-                    Presence::Gone(why) => return Ended::Lost(why),
+                    AskOutcome::Silent => asked.set(jetstream::ask(reading.consumer.clone()).fuse()),
+                    AskOutcome::Gone(why) => return Ended::Lost(why),
                 },
                 permit = batches.reserve(), if !batch.is_empty() => match permit {
                     Ok(permit) => {
@@ -210,18 +183,21 @@ impl Consumer {
                 },
                 next = reading.messages.next(), if batch.len() < BATCH_MAX && bytes < BATCH_BYTES_MAX => match next {
                     Some(Ok(message)) => {
-                        pulse.beat();
+                        if pulse.beat() {
+                            asked.set(Fuse::terminated());
+                            self.health.works(Part::Reading);
+                        }
                         bytes += message.payload.len();
                         batch.push(message);
                     }
                     Some(Err(error)) if error.kind() == MessagesErrorKind::MissingHeartbeat => {
                         match pulse.miss(clock::instant()) {
-                            Pulsed::Wait => {}
-                            Pulsed::Ask => {
-                                self.not_ready(SILENT);
+                            MissDecision::Wait => {}
+                            MissDecision::Ask => {
+                                self.doubt(&mut pulse, SILENT);
                                 asked.set(jetstream::ask(reading.consumer.clone()).fuse());
                             }
-                            Pulsed::Lost => return Ended::Lost(SILENT.to_owned()),
+                            MissDecision::Lost => return Ended::Lost(SILENT.to_owned()),
                         }
                     }
                     Some(Err(error)) => return Ended::Lost(error.to_string()),
@@ -370,14 +346,12 @@ async fn commit<'a>(consumer: &Consumer, intake: &mut Intake, batch: &'a Batch) 
         let (policy, pager) = (&batch.rules.policy, &*batch.rules.pager);
         match intake.commit(&batch.items, &batch.progress, policy, pager, clock::now()).await {
             Ok(committed) => {
-                if wait > BACK_OFF.0 {
-                    consumer.ready();
-                }
+                consumer.health.works(Part::Committing);
                 return committed;
             }
             Err(error) => {
                 error!(%error, "the store refused a batch; nothing of it is acked, trying again");
-                consumer.not_ready(&error.to_string());
+                consumer.health.fails(Part::Committing, &error.to_string());
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(BACK_OFF.1);
             }

@@ -227,7 +227,7 @@ async fn open_consumer(stream: &stream::Stream, settings: &NatsSettings) -> Resu
 
 /// What a server says of the consumer that is read from.
 #[derive(Debug)]
-pub enum Presence {
+pub enum AskOutcome {
     /// It has it.
     There,
     /// Nothing, in the time that a request may take.
@@ -237,12 +237,12 @@ pub enum Presence {
 }
 
 /// Asks the server whether it still has `consumer`.
-pub async fn ask(consumer: PullConsumer) -> Presence {
+pub async fn ask(consumer: PullConsumer) -> AskOutcome {
     match timeout(REQUEST_TIMEOUT, consumer.get_info()).await {
-        Ok(Ok(_)) => Presence::There,
-        Ok(Err(error)) if error.kind() == ConsumerInfoErrorKind::TimedOut => Presence::Silent,
-        Ok(Err(error)) => Presence::Gone(error.to_string()),
-        Err(_) => Presence::Silent,
+        Ok(Ok(_)) => AskOutcome::There,
+        Ok(Err(error)) if error.kind() == ConsumerInfoErrorKind::TimedOut => AskOutcome::Silent,
+        Ok(Err(error)) => AskOutcome::Gone(error.to_string()),
+        Err(_) => AskOutcome::Silent,
     }
 }
 

@@ -10,6 +10,7 @@ pub mod classify;
 pub mod commit;
 pub mod consumer;
 pub mod decode;
+pub mod health;
 mod interned;
 pub mod jetstream;
 pub mod letter_ops;

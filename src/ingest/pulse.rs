@@ -6,21 +6,24 @@
 
 use std::time::{Duration, Instant};
 
-/// How long after an answer another missed heartbeat means that the request itself is lost: a heartbeat counts as missed
-/// after two of its intervals.
-const PROBATION: Duration = Duration::from_secs(6);
+/// How often the server says that a request is alive.
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(2);
+
+/// One is missed after two intervals, counted from the last sign of life; heartbeats that do come are not told. So a request that stays
+/// silent misses the next one within this time, and what is further apart had a sign of life between.
+const IN_A_ROW: Duration = Duration::from_millis(2 * 2_000 + 500);
 
 /// Heartbeats of one pull request.
 #[derive(Debug, Default)]
 pub(super) struct Pulse {
-    missed: u32,
+    missed_at: Option<Instant>,
     is_asking: bool,
     answered_at: Option<Instant>,
 }
 
 /// What to do about a missed heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pulsed {
+pub(super) enum MissDecision {
     /// Nothing: a single one says nothing.
     Wait,
     /// Ask the server whether it is there.
@@ -30,33 +33,34 @@ pub(super) enum Pulsed {
 }
 
 impl Pulse {
-    /// Something came.
-    pub fn beat(&mut self) {
-        self.missed = 0;
+    /// A message came. True when that ends a doubt.
+    pub fn beat(&mut self) -> bool {
+        let was_asking = self.is_asking;
+        *self = Self::default();
+        was_asking
     }
 
     /// A heartbeat did not come.
-    pub fn miss(&mut self, now: Instant) -> Pulsed {
-        self.missed += 1;
-        if self.answered_at.is_some_and(|at| now - at < PROBATION) {
-            return Pulsed::Lost;
+    pub fn miss(&mut self, now: Instant) -> MissDecision {
+        let is_near = |at: Option<Instant>| at.is_some_and(|at| now - at <= IN_A_ROW);
+        let missed_at = self.missed_at.replace(now);
+        if is_near(self.answered_at) {
+            MissDecision::Lost
+        } else if self.is_asking || !is_near(missed_at) {
+            MissDecision::Wait
+        } else {
+            MissDecision::Ask
         }
-        if self.missed < 2 || self.is_asking {
-            return Pulsed::Wait;
-        }
-        self.doubt();
-        Pulsed::Ask
     }
 
-    /// The server is being asked.
-    pub fn doubt(&mut self) {
-        self.is_asking = true;
-        self.answered_at = None;
+    /// The server was asked.
+    pub fn asked(&mut self) {
+        (self.is_asking, self.answered_at) = (true, None);
     }
 
     /// The server answered and has the consumer.
-    pub fn answer(&mut self, now: Instant) {
-        *self = Self { missed: 0, is_asking: false, answered_at: Some(now) };
+    pub fn answered(&mut self, now: Instant) {
+        *self = Self { missed_at: None, is_asking: false, answered_at: Some(now) };
     }
 }
 
@@ -64,36 +68,55 @@ impl Pulse {
 mod tests {
     use super::*;
 
-    fn second(start: Instant, n: u64) -> Instant {
-        start + Duration::from_secs(n)
+    /// So many seconds after some instant.
+    fn at(second: u64) -> Instant {
+        static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(crate::clock::instant);
+        *START + Duration::from_secs(second)
+    }
+
+    fn silent_until(second: u64) -> Pulse {
+        let mut pulse = Pulse::default();
+        assert_eq!(pulse.miss(at(second - 4)), MissDecision::Wait);
+        assert_eq!(pulse.miss(at(second)), MissDecision::Ask);
+        pulse.asked();
+        pulse
     }
 
     #[test]
-    fn one_missed_heartbeat_says_nothing_and_two_in_a_row_ask_once() {
-        let (start, mut pulse) = (crate::clock::instant(), Pulse::default());
-        assert_eq!(pulse.miss(second(start, 4)), Pulsed::Wait);
-        pulse.beat();
-        assert_eq!(pulse.miss(second(start, 10)), Pulsed::Wait);
-        assert_eq!(pulse.miss(second(start, 14)), Pulsed::Ask);
-        assert_eq!(pulse.miss(second(start, 18)), Pulsed::Wait, "it is being asked already");
+    fn two_heartbeats_missed_in_a_row_ask_once() {
+        let mut pulse = silent_until(8);
+        assert_eq!(pulse.miss(at(12)), MissDecision::Wait, "it is being asked already");
+    }
+
+    #[test]
+    fn a_message_or_a_heartbeat_between_two_that_are_missed_parts_them() {
+        let mut pulse = Pulse::default();
+        assert_eq!(pulse.miss(at(4)), MissDecision::Wait);
+        assert!(!pulse.beat());
+        assert_eq!(pulse.miss(at(8)), MissDecision::Wait, "a message came");
+        assert_eq!(pulse.miss(at(3_600)), MissDecision::Wait, "heartbeats came");
     }
 
     #[test]
     fn a_server_that_answers_but_is_silent_on_the_request_has_lost_it() {
-        let (start, mut pulse) = (crate::clock::instant(), Pulse::default());
-        pulse.miss(second(start, 4));
-        pulse.miss(second(start, 8));
-        pulse.answer(second(start, 9));
-        assert_eq!(pulse.miss(second(start, 13)), Pulsed::Lost);
+        let mut pulse = silent_until(8);
+        pulse.answered(at(9));
+        assert_eq!(pulse.miss(at(13)), MissDecision::Lost);
     }
 
     #[test]
-    fn a_heartbeat_missed_long_after_an_answer_is_a_first_one() {
-        let (start, mut pulse) = (crate::clock::instant(), Pulse::default());
-        pulse.miss(second(start, 4));
-        pulse.miss(second(start, 8));
-        pulse.answer(second(start, 9));
-        assert_eq!(pulse.miss(second(start, 60)), Pulsed::Wait);
-        assert_eq!(pulse.miss(second(start, 64)), Pulsed::Ask);
+    fn what_comes_after_the_answer_shows_that_the_request_is_alive() {
+        let mut pulse = silent_until(8);
+        pulse.answered(at(9));
+        assert_eq!(pulse.miss(at(14)), MissDecision::Wait, "a heartbeat came, else it had been missed at 13");
+        let mut pulse = silent_until(8);
+        pulse.answered(at(9));
+        pulse.beat();
+        assert_eq!(pulse.miss(at(13)), MissDecision::Wait, "a message came");
+    }
+
+    #[test]
+    fn a_message_ends_a_doubt() {
+        assert!(silent_until(8).beat());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::error::ApiError;
 use crate::clock;
-use crate::ingest::consumer::Readiness;
+use crate::ingest::health::Readiness;
 use crate::live::Shared;
 use crate::metrics::{CONTENT_TYPE, GaugeSnapshot};
 use axum::Json;

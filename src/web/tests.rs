@@ -6,7 +6,7 @@ use crate::clock;
 use crate::config;
 use crate::event::{Class, Detail, Disposition, ErrorInfo, Event, EventId, EventType, Fingerprint, TimeMark};
 use crate::incident::{Incident, IncidentId, Terms};
-use crate::ingest::consumer::Readiness;
+use crate::ingest::health::Readiness;
 use crate::ingest::jetstream;
 use crate::live::{Keys, Live};
 use crate::metrics::Metrics;

@@ -7,7 +7,7 @@ use super::screen::Screen;
 use super::{DemoOptions, wait_until};
 use crate::app;
 use crate::clock;
-use crate::ingest::consumer::Readiness;
+use crate::ingest::health::Readiness;
 use crate::ingest::jetstream;
 use crate::live::Shared;
 use anyhow::Context as _;
