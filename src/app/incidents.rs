@@ -4,9 +4,9 @@ use super::symptoms::SymptomDesk;
 use super::tick::{NEXT_TICK, Ticked};
 use crate::incident::{Incident, IncidentState, Reading, Transition, advance, next_change_at};
 use crate::live::Live;
-use crate::outbox::{NewEntry, queue};
+use crate::outbox::queue;
 use crate::store::incidents::{self, Unresolved};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, WriteTx};
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,7 +53,10 @@ pub(super) async fn advance_all(
 }
 
 async fn all_open(store: &Store, known: &mut incidents::Known) -> Result<Vec<Unresolved>, StoreError> {
-    incidents::all_open(&mut *store.read().await?, known).await
+    let mut reader = store.read_snapshot().await?;
+    let open = incidents::all_open(&mut reader, known).await?;
+    reader.end().await?;
+    Ok(open)
 }
 
 /// What the symptoms of an incident have come to.
@@ -102,24 +105,26 @@ async fn advance_one(
     now: DateTime<Utc>,
 ) -> Result<Moved, StoreError> {
     let mut tx = store.begin().await?;
-    let mut number = None;
     loop {
         let (mut incident, reading) = (Incident::clone(&read.incident), Reading { open_letters: read.open_letters });
         news.put_in(&mut incident, now);
         let transition = advance(&incident, reading, now);
-        if transition != Transition::Rest && number.is_none() {
-            number = Some(queue::next_numbers(&mut tx, 1).await?);
+        if transition == Transition::Rest && news.over.is_empty() {
+            return Ok(Moved {
+                next_at: next_at(&incident, reading, now),
+                written: Some((read.version, read.incident)),
+                ..Moved::default()
+            });
         }
-        let entries = carry_out(live, &mut incident, &transition, (read.open_letters, number.unwrap_or_default()), now);
+        if transition == Transition::Resolve {
+            incident.resolve(None, now);
+        }
+        // Messages tell what happened since the last one.
+        let told = incident.clone();
+        incident.note_told(&transition, now);
         if incidents::save_if(&mut tx, &incident, read.version).await? {
-            for entry in &entries {
-                queue::enqueue(&mut tx, entry).await?;
-            }
+            let has_moved = tell(&mut tx, live, &told, &transition, read.open_letters, now).await?;
             tx.commit().await?;
-            let has_moved = transition != Transition::Rest;
-            if has_moved {
-                info!(incident = incident.id.0, state = incident.state.as_str(), ?transition, "incident moved");
-            }
             let next_at = next_at(&incident, reading, now);
             return Ok(Moved { has_moved, next_at, written: Some((read.version + 1, Arc::new(incident))) });
         }
@@ -138,23 +143,28 @@ fn next_at(incident: &Incident, reading: Reading, now: DateTime<Utc>) -> Option<
     }
 }
 
-/// Makes a transition, and gives its messages.
-fn carry_out(
+/// Enqueues the messages of a transition. False when it has none.
+async fn tell(
+    tx: &mut WriteTx,
     live: &Live,
-    incident: &mut Incident,
+    incident: &Incident,
     transition: &Transition,
-    (open_letters, number): (u64, i64),
+    open_letters: u64,
     now: DateTime<Utc>,
-) -> Vec<NewEntry> {
+) -> Result<bool, StoreError> {
+    if *transition == Transition::Rest {
+        return Ok(false);
+    }
+    let number = queue::next_numbers(tx, 1).await?;
     let entries = match transition {
-        Transition::Rest => return Vec::new(),
+        Transition::Rest => Vec::new(),
         Transition::Remind(reason) => live.announcer.reminder(incident, *reason, open_letters, number, now),
         Transition::Escalate(step) => live.announcer.escalation(incident, step, open_letters, number, now),
-        Transition::Resolve => {
-            incident.resolve(None, now);
-            live.announcer.resolved(incident, open_letters, number, now)
-        }
+        Transition::Resolve => live.announcer.resolved(incident, open_letters, number, now),
     };
-    incident.note_told(transition, now);
-    entries
+    for entry in &entries {
+        queue::enqueue(tx, entry).await?;
+    }
+    info!(incident = incident.id.0, state = incident.state.as_str(), ?transition, "incident moved");
+    Ok(true)
 }

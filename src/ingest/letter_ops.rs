@@ -4,7 +4,7 @@ use crate::event::{Detail, Disposition, Event, EventType};
 use crate::name::WorkflowName;
 use crate::store::StoreError;
 use crate::store::key::{Key, hash_key};
-use crate::store::letters::{self, LetterRow, ResolutionRow};
+use crate::store::letters::{self, LetterRow, ResolutionRow, Returned};
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -152,7 +152,8 @@ impl LetterOps {
         self.flush_opening(tx).await?;
         let resolved = self.take_resolved(tx).await?;
         if !resolved.is_empty() || !self.returned.is_empty() {
-            letters::note_changes(tx, &resolved, &self.returned, now).await?;
+            let returned = Returned { causes: &self.returned, at: now };
+            letters::note_changes(tx, &resolved, Some(returned)).await?;
         }
         Ok(self.progressed)
     }

@@ -255,7 +255,7 @@ pub async fn incidents(
     .bind(to_ms(window.end_at))
     .fetch_all(&mut *conn)
     .await?;
-    known.refresh(conn, rows.iter().map(|row| (row.get(0), row.get(1)))).await?;
+    known.refresh(conn, &rows.iter().map(|row| (row.get(0), row.get(1))).collect()).await?;
     let mut found = Vec::with_capacity(rows.len());
     for row in &rows {
         let Some((_, incident)) = known.get(row.get(0)) else { continue };

@@ -4,7 +4,7 @@ use super::bulk::Bulk;
 use super::{StoreError, json, to_ms};
 use crate::incident::{Incident, IncidentId, IncidentState};
 use sqlx::{SqliteConnection, SqlitePool};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tracing::error;
 
@@ -53,7 +53,7 @@ pub async fn open_of_downstream(tx: &mut SqliteConnection, downstream: &str) -> 
 #[derive(Debug, Default)]
 pub struct Known(HashMap<i64, (i64, Arc<Incident>)>);
 
-/// Incidents that are kept.
+/// Incidents that are kept when nobody asks for as many.
 const KNOWN_MAX: usize = 500;
 
 impl Known {
@@ -61,16 +61,16 @@ impl Known {
     pub(super) async fn refresh(
         &mut self,
         conn: &mut SqliteConnection,
-        wanted: impl Iterator<Item = (i64, i64)>,
+        wanted: &BTreeMap<i64, i64>,
     ) -> Result<(), StoreError> {
-        let has = |id: &i64, version: i64| self.0.get(id).is_some_and(|(known, _)| *known == version);
-        let missing: Vec<i64> = wanted.filter(|(id, version)| !has(id, *version)).map(|(id, _)| id).collect();
+        if self.0.len() > KNOWN_MAX.max(wanted.len()) {
+            self.0.retain(|id, _| wanted.contains_key(id));
+        }
+        let is_known = |id: &i64, version: &i64| self.0.get(id).is_some_and(|(known, _)| known == version);
+        let missing: Vec<i64> =
+            wanted.iter().filter(|(id, version)| !is_known(id, version)).map(|(id, _)| *id).collect();
         if missing.is_empty() {
             return Ok(());
-        }
-        if self.0.len() >= KNOWN_MAX {
-            // Those that are still wanted come again at the next look.
-            self.0.clear();
         }
         let rows: Vec<(i64, i64, String)> =
             sqlx::query_as("SELECT id, version, body FROM incidents WHERE id IN (SELECT value FROM json_each(?))")
@@ -108,7 +108,7 @@ pub struct Unresolved {
     pub open_letters: u64,
 }
 
-/// Every unresolved incident with its open dead letters, oldest first.
+/// Every unresolved incident with its open dead letters, oldest first. Of one instant only in a transaction.
 pub async fn all_open(conn: &mut SqliteConnection, known: &mut Known) -> Result<Vec<Unresolved>, StoreError> {
     let (text,): (String,) = sqlx::query_as(
         "SELECT json_group_array(json_array(id, version, open)) FROM ( \
@@ -118,7 +118,7 @@ pub async fn all_open(conn: &mut SqliteConnection, known: &mut Known) -> Result<
     .fetch_one(&mut *conn)
     .await?;
     let rows: Vec<(i64, i64, i64)> = super::list(&text)?;
-    known.refresh(conn, rows.iter().map(|(id, version, _)| (*id, *version))).await?;
+    known.refresh(conn, &rows.iter().map(|(id, version, _)| (*id, *version)).collect()).await?;
     let unresolved = |(id, _, open): (i64, i64, i64)| {
         let (version, incident) = known.get(id)?;
         Some(Unresolved { incident, version, open_letters: open.unsigned_abs() })
@@ -172,7 +172,8 @@ pub async fn list(pool: &SqlitePool, before: i64, limit: i64) -> Result<Vec<Inci
     Ok(rows.iter().filter_map(|(body,)| readable(body)).collect())
 }
 
-/// Writes an incident whole; one that is resolved loses its keys, so that the next failure opens a new one.
+/// Writes an incident whole; one that is resolved loses its keys, so that the next failure opens a new one. Versions begin with the instant
+/// of opening: a row number comes again when the last rows were forgotten, and must not pass for what it was.
 pub async fn save(tx: &mut SqliteConnection, incident: &Incident) -> Result<(), StoreError> {
     sqlx::query(
         "INSERT INTO incidents (id, state, downstream, opened_at, resolved_at, body, version) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?4) \
@@ -252,4 +253,68 @@ pub async fn open_by_domain(pool: &SqlitePool) -> Result<Vec<(String, i64)>, Sto
     .fetch_all(pool)
     .await?;
     Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::incident::{JoinedSymptom, Terms};
+    use crate::store::{Store, WriteTx};
+    use crate::workflow::Domain;
+    use chrono::DateTime;
+    use std::time::Duration;
+
+    fn incident(id: i64) -> Incident {
+        let at = DateTime::from_timestamp(1_796_000_000 + id, 0).unwrap();
+        let symptom = JoinedSymptom {
+            key: format!("absence/w{id}"),
+            text: "it has not been heard".to_owned(),
+            since: at,
+            ended_at: None,
+            is_dropped: false,
+            is_of_letters: false,
+        };
+        let terms = Terms {
+            routes: Vec::new(),
+            page: vec!["oncall".into()],
+            remind_every: None,
+            resolve_after: Duration::from_secs(60),
+            growth_every: Duration::from_secs(60),
+            escalate: Vec::new(),
+        };
+        Incident::open_by_symptom(IncidentId(id), symptom, &["pay".into()], Domain::Money, terms, id, at)
+    }
+
+    async fn open(tx: &mut WriteTx, known: &mut Known) -> Vec<(i64, i64)> {
+        all_open(tx, known).await.unwrap().iter().map(|open| (open.incident.id.0, open.version)).collect()
+    }
+
+    #[tokio::test]
+    async fn however_many_are_open_and_whichever_has_changed_all_are_given() {
+        let store = Store::open("sqlite::memory:").await.unwrap();
+        let (mut tx, mut known) = (store.begin().await.unwrap(), Known::default());
+        let count = KNOWN_MAX as i64 + 2;
+        for id in 1..=count {
+            save(&mut tx, &incident(id)).await.unwrap();
+        }
+        let all = open(&mut tx, &mut known).await;
+        assert_eq!(all.len() as i64, count);
+        save(&mut tx, &incident(1)).await.unwrap();
+        let again = open(&mut tx, &mut known).await;
+        assert_eq!(again[0], (all[0].0, all[0].1 + 1));
+        assert_eq!(again[1..], all[1..]);
+    }
+
+    #[tokio::test]
+    async fn what_has_changed_since_it_was_read_is_not_overwritten() {
+        let store = Store::open("sqlite::memory:").await.unwrap();
+        let (mut tx, mut known) = (store.begin().await.unwrap(), Known::default());
+        save(&mut tx, &incident(1)).await.unwrap();
+        let (_, version) = open(&mut tx, &mut known).await[0];
+        assert!(save_if(&mut tx, &incident(1), version).await.unwrap());
+        assert!(!save_if(&mut tx, &incident(1), version).await.unwrap());
+        let again = find_again(&mut tx, IncidentId(1)).await.unwrap().unwrap();
+        assert_eq!((again.version, again.open_letters), (version + 1, 0));
+        assert!(save_if(&mut tx, &again.incident, again.version).await.unwrap());
+    }
 }

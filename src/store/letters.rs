@@ -147,15 +147,23 @@ pub async fn resolve_by_id(
 /// Letters of causes were resolved: their workflows have made progress, and causes that have no open letter left are marked, so that
 /// their return shows.
 pub async fn note_resolved(tx: &mut SqliteConnection, resolved: &[(i64, DateTime<Utc>)]) -> Result<(), StoreError> {
-    note_changes(tx, resolved, &BTreeSet::new(), DateTime::UNIX_EPOCH).await
+    note_changes(tx, resolved, None).await
 }
 
-/// The same, and of `returned` causes those that were resolved are back, since `now`.
+/// Causes that came, and when: those of them that were resolved are back.
+#[derive(Clone, Copy, Debug)]
+pub struct Returned<'a> {
+    /// Their rows.
+    pub causes: &'a BTreeSet<i64>,
+    /// When.
+    pub at: DateTime<Utc>,
+}
+
+/// Letters of causes were resolved, as [`note_resolved`] says, and causes have returned.
 pub async fn note_changes(
     tx: &mut SqliteConnection,
     resolved: &[(i64, DateTime<Utc>)],
-    returned: &BTreeSet<i64>,
-    now: DateTime<Utc>,
+    returned: Option<Returned<'_>>,
 ) -> Result<(), StoreError> {
     let rows: Vec<(i64, i64)> = resolved.iter().map(|(cause, at)| (*cause, to_ms(*at))).collect();
     sqlx::query(
@@ -169,8 +177,8 @@ pub async fn note_changes(
          WHERE id IN (SELECT value FROM json_each(?2)) AND resolved_at IS NOT NULL",
     )
     .bind(json(&rows)?)
-    .bind(json(returned)?)
-    .bind(to_ms(now))
+    .bind(returned.map(|r| json(r.causes)).transpose()?)
+    .bind(returned.map(|r| to_ms(r.at)))
     .execute(tx)
     .await?;
     Ok(())

@@ -19,7 +19,7 @@ pub mod stored_event;
 pub mod symptoms;
 mod transaction;
 
-pub use transaction::{LateTx, Reading, WriteTx};
+pub use transaction::{LateTx, ReadConn, WriteTx};
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;

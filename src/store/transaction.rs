@@ -9,15 +9,22 @@ use tokio::sync::OwnedMutexGuard;
 /// A write transaction. It holds the one writer, so it must be short and never wait for a network. What is not committed is rolled back,
 /// but in a store that is played into, see [`Store::open_to_play`].
 #[derive(Debug)]
-pub struct WriteTx(Held);
-
-/// A connection that reads.
-#[derive(Debug)]
-pub struct Reading(Held);
+pub struct WriteTx(Writing);
 
 #[derive(Debug)]
-enum Held {
-    Transaction(Transaction<'static, Sqlite>),
+enum Writing {
+    Begun(Transaction<'static, Sqlite>),
+    /// The only connection of a store that is played into.
+    Played(OwnedMutexGuard<SqliteConnection>),
+}
+
+/// A connection that is read with.
+#[derive(Debug)]
+pub struct ReadConn(Reading);
+
+#[derive(Debug)]
+enum Reading {
+    Snapshot(Transaction<'static, Sqlite>),
     Pooled(PoolConnection<Sqlite>),
     /// The only connection of a store that is played into.
     Played(OwnedMutexGuard<SqliteConnection>),
@@ -30,8 +37,8 @@ impl Store {
     /// When the database refuses.
     pub async fn begin(&self) -> Result<WriteTx, StoreError> {
         Ok(WriteTx(match &self.played {
-            Some(played) => Held::Played(played.clone().lock_owned().await),
-            None => Held::Transaction(self.writer.begin_with("BEGIN IMMEDIATE").await?),
+            Some(played) => Writing::Played(played.clone().lock_owned().await),
+            None => Writing::Begun(self.writer.begin_with("BEGIN IMMEDIATE").await?),
         }))
     }
 
@@ -39,10 +46,10 @@ impl Store {
     ///
     /// # Errors
     /// When the database refuses.
-    pub async fn read(&self) -> Result<Reading, StoreError> {
-        Ok(Reading(match &self.played {
-            Some(played) => Held::Played(played.clone().lock_owned().await),
-            None => Held::Pooled(self.reader.acquire().await?),
+    pub async fn read(&self) -> Result<ReadConn, StoreError> {
+        Ok(ReadConn(match &self.played {
+            Some(played) => Reading::Played(played.clone().lock_owned().await),
+            None => Reading::Pooled(self.reader.acquire().await?),
         }))
     }
 
@@ -50,10 +57,10 @@ impl Store {
     ///
     /// # Errors
     /// When the database refuses.
-    pub async fn read_snapshot(&self) -> Result<Reading, StoreError> {
-        Ok(Reading(match &self.played {
-            Some(played) => Held::Played(played.clone().lock_owned().await),
-            None => Held::Transaction(self.reader.begin().await?),
+    pub async fn read_snapshot(&self) -> Result<ReadConn, StoreError> {
+        Ok(ReadConn(match &self.played {
+            Some(played) => Reading::Played(played.clone().lock_owned().await),
+            None => Reading::Snapshot(self.reader.begin().await?),
         }))
     }
 }
@@ -65,43 +72,21 @@ impl WriteTx {
     /// When the database refuses.
     pub async fn commit(self) -> Result<(), sqlx::Error> {
         match self.0 {
-            Held::Transaction(tx) => tx.commit().await,
-            Held::Pooled(_) | Held::Played(_) => Ok(()),
+            Writing::Begun(tx) => tx.commit().await,
+            Writing::Played(_) => Ok(()),
         }
     }
 }
 
-impl Reading {
+impl ReadConn {
     /// Gives the connection back, before anybody else asks for it: a store in memory has only one.
     ///
     /// # Errors
     /// When the database refuses.
     pub async fn end(self) -> Result<(), sqlx::Error> {
         match self.0 {
-            Held::Transaction(tx) => tx.rollback().await,
-            Held::Pooled(_) | Held::Played(_) => Ok(()),
-        }
-    }
-}
-
-impl Deref for Held {
-    type Target = SqliteConnection;
-
-    fn deref(&self) -> &SqliteConnection {
-        match self {
-            Self::Transaction(tx) => tx,
-            Self::Pooled(connection) => connection,
-            Self::Played(connection) => connection,
-        }
-    }
-}
-
-impl DerefMut for Held {
-    fn deref_mut(&mut self) -> &mut SqliteConnection {
-        match self {
-            Self::Transaction(tx) => tx,
-            Self::Pooled(connection) => connection,
-            Self::Played(connection) => connection,
+            Reading::Snapshot(tx) => tx.rollback().await,
+            Reading::Pooled(_) | Reading::Played(_) => Ok(()),
         }
     }
 }
@@ -110,27 +95,41 @@ impl Deref for WriteTx {
     type Target = SqliteConnection;
 
     fn deref(&self) -> &SqliteConnection {
-        &self.0
+        match &self.0 {
+            Writing::Begun(tx) => tx,
+            Writing::Played(connection) => connection,
+        }
     }
 }
 
 impl DerefMut for WriteTx {
     fn deref_mut(&mut self) -> &mut SqliteConnection {
-        &mut self.0
+        match &mut self.0 {
+            Writing::Begun(tx) => tx,
+            Writing::Played(connection) => connection,
+        }
     }
 }
 
-impl Deref for Reading {
+impl Deref for ReadConn {
     type Target = SqliteConnection;
 
     fn deref(&self) -> &SqliteConnection {
-        &self.0
+        match &self.0 {
+            Reading::Snapshot(tx) => tx,
+            Reading::Pooled(connection) => connection,
+            Reading::Played(connection) => connection,
+        }
     }
 }
 
-impl DerefMut for Reading {
+impl DerefMut for ReadConn {
     fn deref_mut(&mut self) -> &mut SqliteConnection {
-        &mut self.0
+        match &mut self.0 {
+            Reading::Snapshot(tx) => tx,
+            Reading::Pooled(connection) => connection,
+            Reading::Played(connection) => connection,
+        }
     }
 }
 
@@ -147,7 +146,7 @@ impl<'a> LateTx<'a> {
         Self { store, tx: None }
     }
 
-    /// The transaction.
+    /// The transaction, which begins with the first call.
     ///
     /// # Errors
     /// When the database refuses to begin one.
