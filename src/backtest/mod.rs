@@ -17,6 +17,7 @@ mod hidden;
 pub mod input;
 pub mod line;
 pub mod report;
+mod unsaid;
 
 use crate::app::tick::{Passed, Reached, Ticked, Ticker, Watermark};
 use crate::event::{Event, EventType};
@@ -37,12 +38,10 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use unsaid::Unsaid;
 
 /// Messages of one transaction at most, as in the service.
 const BATCH_MAX: usize = 1000;
-
-/// What came of so many lines of the input may wait to be said until digests are written.
-const UNTOLD_MAX: usize = 10_000;
 
 /// Keys of a backtest: fixed, so that redacted values and links come out the same each time. Nothing that it prints is secret by them.
 pub const KEYS: Keys = Keys { redaction: [0; 32], links: [0; 32] };
@@ -142,17 +141,21 @@ async fn play_by(
         live,
         intake: Intake::new(store.clone(), Keeping::Consequences),
         agenda,
-        gather: Gather::new(store.clone()),
-        store,
         sink,
         heard: Heard::new(ticker.symptoms()),
         ticker,
         read_count: 0,
         has_paged: false,
-        untold: Untold::default(),
+        unsaid: Unsaid::new(Gather::new(store.clone())),
+        store,
     };
     let reader: Arc<Reader> = live.reader.clone();
-    play.run(input.flow(reader, span), span).await
+    let played = play.run(input.flow(reader, span), span).await;
+    if played.is_err() {
+        // What is known until then is said nevertheless.
+        play.unsaid.say(play.sink)?;
+    }
+    played
 }
 
 struct Play<'a> {
@@ -161,26 +164,12 @@ struct Play<'a> {
     intake: Intake,
     ticker: Ticker,
     agenda: Agenda,
-    gather: Gather,
     heard: Heard,
     sink: &'a mut dyn Sink,
     read_count: usize,
     /// Whether events opened or joined incidents since they were last looked at.
     has_paged: bool,
-    untold: Untold,
-}
-
-/// What is said together, once digests are written: asking the store after each batch would take longer than all the rest.
-#[derive(Default)]
-struct Untold {
-    /// What is known already.
-    lines: Vec<Line>,
-    /// Lines of the input that it came of.
-    count: usize,
-    /// When the first and the last batch began and ended that may have opened or resolved dead letters.
-    letters: Option<(DateTime<Utc>, DateTime<Utc>)>,
-    /// Whether messages were put in the outbox.
-    has_messages: bool,
+    unsaid: Unsaid,
 }
 
 /// Why a batch ends.
@@ -207,30 +196,27 @@ impl Play<'_> {
             next_at = self.tick(now, lines).await?;
             self.sink.progress(now, self.read_count);
         }
-        self.finish().await?;
-        self.tell(now).await
+        let messages = self.finish(now).await?;
+        self.gather_letters().await?;
+        self.unsaid.lines.extend(messages);
+        Ok(self.unsaid.say(self.sink)?)
     }
 
     /// Writes the digests of the last tick that had some: they were composed while the events after it were committed, which they are not
-    /// about.
-    async fn finish(&mut self) -> Result<(), BacktestError> {
+    /// about. Gives all messages so far, before anything of them is forgotten.
+    async fn finish(&mut self, now: DateTime<Utc>) -> Result<Vec<Line>, BacktestError> {
         let mut ticked = Ticked::default();
         self.ticker.finish(&self.store, &mut ticked).await;
-        self.untold.has_messages |= ticked.has_messages;
-        fail_on(ticked.failures)
+        fail_on(ticked.failures)?;
+        self.unsaid.has_messages |= ticked.has_messages;
+        Ok(self.unsaid.messages(self.live, now).await?)
     }
 
-    /// Says what was not said yet, in order of time.
-    async fn tell(&mut self, now: DateTime<Utc>) -> Result<(), BacktestError> {
-        let Untold { mut lines, letters, has_messages, .. } = std::mem::take(&mut self.untold);
-        if let Some((from, to)) = letters {
-            lines.extend(self.gather.letters(from, to).await?);
-        }
-        if has_messages {
-            lines.extend(self.gather.messages(self.live, now).await?);
-        }
-        lines.sort_by_key(|line| line.at);
-        Ok(lines.iter().try_for_each(|line| self.sink.line(line))?)
+    /// Takes the dead letters that were opened or resolved since the last time.
+    async fn gather_letters(&mut self) -> Result<(), BacktestError> {
+        self.unsaid.gather_letters().await?;
+        self.heard.book().note_said();
+        Ok(())
     }
 
     /// Takes lines up to the cut, and cuts earlier where one asks for a look at once.
@@ -302,6 +288,9 @@ impl Play<'_> {
         let (notes, items): (Vec<_>, Vec<_>) =
             batch.into_iter().map(|(read, decision)| ((read.number, decision), read.item)).unzip();
         let (policy, pager) = (&self.live.policy, &*self.live.announcer);
+        if self.heard.book().has_repeats() {
+            self.gather_letters().await?;
+        }
         let committed = self.intake.commit(&items, &progress, policy, pager, now).await?;
         let mut lines = Vec::new();
         for ((number, decision), item) in notes.iter().zip(&items) {
@@ -314,30 +303,33 @@ impl Play<'_> {
                 (Item::Event(..), None) => {}
             }
         }
+        self.heard.book().note_committed();
         if committed.events.iter().any(|event| touches_letters(event)) {
-            let from = self.untold.letters.map_or(first_at, |(from, _)| from);
-            self.untold.letters = Some((from, now));
+            self.unsaid.note_letters(first_at, now);
         }
-        self.untold.has_messages |= committed.has_messages;
-        self.untold.count += items.len();
+        self.unsaid.has_messages |= committed.has_messages;
+        self.unsaid.count += items.len();
         Ok(lines)
     }
 
     async fn tick(&mut self, now: DateTime<Utc>, lines: Vec<Line>) -> Result<Option<DateTime<Utc>>, BacktestError> {
-        let is_time_to_tell = !self.ticker.rests(self.live, now) || self.untold.count > UNTOLD_MAX;
-        if is_time_to_tell {
-            self.finish().await?;
+        let is_time_to_say = !self.ticker.rests(self.live, now) || self.unsaid.is_full();
+        let mut messages = Vec::new();
+        if is_time_to_say {
+            messages = self.finish(now).await?;
             self.intake.write_heard().await?;
         }
         let ticked = self.ticker.begin(&self.store, self.live, &mut AllRead, now).await;
         fail_on(ticked.failures)?;
         // A look sees what came before its instant, so it comes before what arrived at it.
-        self.untold.lines.extend(ticked.symptoms.iter().filter_map(symptom_line));
-        self.untold.lines.extend(lines);
-        self.untold.lines.extend(self.gather.holds(&ticked.holds, now));
-        self.untold.has_messages |= ticked.has_messages;
-        if is_time_to_tell {
-            self.tell(now).await?;
+        self.unsaid.lines.extend(ticked.symptoms.iter().filter_map(symptom_line));
+        self.unsaid.lines.extend(lines);
+        self.unsaid.lines.extend(self.unsaid.gather.holds(&ticked.holds, now));
+        self.unsaid.has_messages |= ticked.has_messages;
+        if is_time_to_say {
+            self.gather_letters().await?;
+            self.unsaid.lines.append(&mut messages);
+            self.unsaid.say(self.sink)?;
         }
         // Only a page makes a new key; one whose incident has ended leads nowhere.
         let keys = if self.has_paged { Some(self.open_keys().await?) } else { None };

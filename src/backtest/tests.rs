@@ -3,10 +3,11 @@
 use super::against::{Difference, Tally};
 use super::*;
 use crate::app::symptoms::SymptomDesk;
+use crate::event::HeartbeatStatus;
 use crate::ingest::commit::Redelivered;
 use crate::ingest::{DecodeOutcome, Inbound};
 use crate::render::Parts;
-use crate::store::ledger;
+use crate::store::{ledger, symptoms};
 use crate::symptom::{Signal, What};
 use crate::{app, config};
 use chrono::TimeDelta;
@@ -143,6 +144,21 @@ fn what_arrives_outside_the_span_is_not_read() {
     let lines: Vec<String> = (0..4).map(|n| failure(n, "report", &format!("2026-12-01T10:0{n}:00Z"))).collect();
     let found = run(None, CONFIG, &lines, "2026-12-01T10:01:00Z", "2026-12-01T10:03:00Z");
     assert_eq!(found.verdicts.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [2, 3]);
+}
+
+#[test]
+fn a_dead_letter_is_said_as_it_was_when_it_came_and_not_as_its_item_failed_later() {
+    let failed = |n: u32, minute: u32, message: &str| {
+        json!({ "id": format!("e{n}"), "workflow": "report", "item": "x", "occurred_at": format!("2026-12-01T10:{minute:02}:00Z"),
+            "error": { "http_status": 402, "message": message } })
+        .to_string()
+    };
+    // A page parts the two into batches of their own; the digest that says both lines comes later.
+    let lines = [failed(1, 1, "no money"), failure(2, "pay", "2026-12-01T10:02:00Z"), failed(3, 3, "no card")];
+    let found = run(None, CONFIG, &lines, "2026-12-01T10:00:00Z", "2026-12-01T10:20:00Z");
+    let opened = found.of("dead_letter_opened");
+    let of_report = opened.iter().filter(|line| line["workflow"] == "report").map(|line| &line["text"]);
+    assert_eq!(of_report.collect::<Vec<_>>(), ["no money"]);
 }
 
 #[test]
@@ -380,6 +396,28 @@ async fn a_protected_workflow_that_joins_a_symptom_of_others_has_it_paged() {
     assert_eq!(standard.iter().map(|told| told.why_not()).collect::<Vec<_>>(), [Some("standard_workflow")]);
     let protected = fail("pay", 25).await;
     assert!(protected[0].incident_id().is_some(), "{protected:?}");
+}
+
+#[tokio::test]
+async fn a_symptom_that_is_over_is_kept_no_more() {
+    let live = live(CONFIG);
+    let (start, store) = (at("2026-12-01T10:00:00Z"), Store::open("sqlite::memory:").await.unwrap());
+    let mut desk = SymptomDesk::default();
+    let mut say = async |status: HeartbeatStatus, second: i64| {
+        let at = start + TimeDelta::seconds(second);
+        let signal = Signal { workflow: "report".into(), at, arrived_at: None, what: What::Heartbeat { status } };
+        let mut tx = store.begin().await.unwrap();
+        symptoms::add_signals(&mut tx, &[signal]).await.unwrap();
+        tx.commit().await.unwrap();
+        let look_at = at + TimeDelta::seconds(10);
+        desk.catch_up(&store, &live, look_at).await.unwrap();
+        desk.look(&store, &live, look_at, look_at).await.unwrap();
+        let rows = symptoms::states(store.reader()).await.unwrap().len();
+        (desk.firing().len(), rows)
+    };
+    assert_eq!(say(HeartbeatStatus::Unhealthy, 5).await, (1, 1));
+    assert_eq!(say(HeartbeatStatus::Ok, 15).await, (0, 0));
+    assert_eq!(say(HeartbeatStatus::Unhealthy, 25).await, (1, 1));
 }
 
 /// Intake that has not come far enough until it is said to have.

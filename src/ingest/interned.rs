@@ -43,7 +43,7 @@ pub struct Interned {
     workflows: HashMap<String, (i64, DateTime<Utc>)>,
     causes: HashMap<Key, i64>,
     decisions: HashMap<DecisionKey, i64>,
-    /// Workflows that were heard in this batch, not written yet.
+    /// Workflows that were heard, not written yet.
     heard: BTreeMap<i64, DateTime<Utc>>,
 }
 
@@ -71,7 +71,7 @@ impl Interned {
         Ok(id)
     }
 
-    /// Writes which workflows were heard, at the end of a batch.
+    /// Writes which workflows were heard since it was last written.
     pub async fn flush_heard(&mut self, tx: &mut SqliteConnection) -> Result<(), StoreError> {
         let heard: Vec<_> = std::mem::take(&mut self.heard).into_iter().collect();
         if heard.is_empty() { Ok(()) } else { hearing::note_heard(tx, &heard).await }

@@ -2,7 +2,7 @@
 //! every window is summed afresh from whole buckets. What is counted, and what it means, lives elsewhere.
 //!
 //! A bucket covers 10 s up to an age of 1 h, 60 s to 6 h, 5 min to 3 days and 1 h to 30 days. A window is whole buckets;
-//! the oldest counts whole although only part of it is inside. Empty buckets are not kept.
+//! the oldest counts whole although only part of it is inside. Buckets at the ends of a level are never empty.
 
 use super::strip::Strip;
 

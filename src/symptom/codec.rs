@@ -237,7 +237,8 @@ fn read_counts(read: &mut Reader<'_>) -> Option<Counts> {
         bad: read.series()?,
         failed: read.series()?,
         retries: read.series()?,
-        newest_at: read.instant()?,
+        // What is damaged may not push all that comes out of reach.
+        newest_at: read.instant().filter(|at| (0..=i64::from(u32::MAX)).contains(at))?,
         too_old_count: read.number()?,
         ..Counts::default()
     };

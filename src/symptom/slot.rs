@@ -90,6 +90,7 @@ impl Slot {
                 kind: rule.ask.kind(),
                 mode: rule.mode,
             };
+            // Only what fires no more can be forgotten without a change.
             let cooling = kept.as_ref().filter(|state| !state.is_firing()).map(|state| state.key.clone());
             let (transition, state) = advance(&head, kept.take().map(|state| *state), reading, at);
             let Some(state) = state else {
