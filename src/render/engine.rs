@@ -5,6 +5,7 @@ use super::builtin;
 use super::content::{Content, InlineImage, MailContent};
 use super::escape::{Flavour, escape_view};
 use super::lint::{self, TemplateProblem};
+use super::splice::splice;
 use super::{mail, names, plain, slack};
 use crate::deliver::Channel;
 use handlebars::{Context, Handlebars, RenderError, Template, no_escape};
@@ -60,9 +61,13 @@ static BUILTIN: LazyLock<(Handlebars<'static>, Vec<TemplateProblem>)> = LazyLock
     // Values are escaped before a template sees them, so triple braces and double ones are the same.
     registry.register_escape_fn(no_escape);
     let mut problems = Vec::new();
+    // The partials first: templates are made of them.
     for (name, text) in builtin::PARTIALS.iter().chain(builtin::builtin_files()) {
         match Template::compile_with_name(text, (*name).to_owned()) {
-            Ok(template) => registry.register_template(name, template),
+            Ok(template) => {
+                let whole = splice(&template, &registry);
+                registry.register_template(name, whole);
+            }
             Err(error) => problems.push(TemplateProblem::of_parse(name, &error)),
         }
     }
@@ -77,7 +82,10 @@ impl Renderer {
         let mut renderer = Self { own: builtin, parts: Parts::All };
         for (name, text) in overrides {
             match lint::parse_override(name, text) {
-                Ok(template) => renderer.own.register_template(name, template),
+                Ok(template) => {
+                    let whole = splice(&template, &renderer.own);
+                    renderer.own.register_template(name, whole);
+                }
                 Err(problem) => problems.push(problem),
             }
         }

@@ -16,6 +16,7 @@ mod plain;
 pub mod plot;
 mod sample;
 mod slack;
+mod splice;
 #[cfg(test)]
 mod tests;
 pub mod words;
