@@ -273,21 +273,26 @@ fn render(live: &Live, target: &Target, composed: &DigestView, view: &Value, num
     live.renderer.render(&format!("digest-{}", target.digest), channel, view, &frame).content
 }
 
-/// Enqueues the message of a told window again, the same to the byte. False when there is no such window.
+/// The message of a told window; none when there is no such window.
 ///
 /// # Errors
 /// When the store refuses.
-pub async fn resend(store: &Store, id: i64, now: DateTime<Utc>) -> Result<bool, StoreError> {
+pub async fn sent(store: &Store, id: i64) -> Result<Option<NewEntry>, StoreError> {
     let row: Option<(i64,)> =
         sqlx::query_as("SELECT id FROM outbox WHERE digest_id = ? AND fallback_of IS NULL ORDER BY id LIMIT 1")
             .bind(id)
             .fetch_optional(store.reader())
             .await?;
-    let Some((entry_id,)) = row else { return Ok(false) };
-    let Some(entry) = queue::find(store.reader(), EntryId(entry_id)).await? else { return Ok(false) };
-    let again = NewEntry { due_at: now, created_at: now, ..entry.new };
+    let Some((entry_id,)) = row else { return Ok(None) };
+    Ok(queue::find(store.reader(), EntryId(entry_id)).await?.map(|entry| entry.new))
+}
+
+/// Enqueues the message of a told window again, the same to the byte.
+///
+/// # Errors
+/// When the store refuses.
+pub async fn resend(store: &Store, sent: NewEntry, now: DateTime<Utc>) -> Result<(), StoreError> {
     let mut tx = store.begin().await?;
-    queue::enqueue(&mut tx, &again).await?;
-    tx.commit().await?;
-    Ok(true)
+    queue::enqueue(&mut tx, &NewEntry { due_at: now, created_at: now, ..sent }).await?;
+    Ok(tx.commit().await?)
 }

@@ -158,7 +158,7 @@ impl Store {
     }
 
     /// A store in memory for whoever plays recorded events and gives up at the first failure. It has one connection, which `begin` and
-    /// `read` hand out, and transactions are none: each would be three more steps between two threads. `reader` finds no tables.
+    /// `read` hand out, and transactions are none: each would be three more steps between two threads. `reader` finds no database.
     ///
     /// # Errors
     /// When the database refuses.
@@ -166,7 +166,9 @@ impl Store {
         let options = in_memory()?.journal_mode(SqliteJournalMode::Off);
         let mut connection = SqliteConnection::connect_with(&options).await?;
         migration::run(&mut connection).await?;
-        let nobody = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(options);
+        // Whoever reads beside the player would find another database: there is none, so that it shows.
+        let nowhere = SqliteConnectOptions::new().filename("played/has-no-file").read_only(true);
+        let nobody = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(nowhere);
         let played = Some(Arc::new(Mutex::new(connection)));
         Ok(Self { writer: nobody.clone(), reader: nobody, checkpointer: None, played, file: None })
     }

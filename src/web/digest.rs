@@ -2,6 +2,7 @@
 
 #![allow(unused_qualifications, reason = "the macro that describes parameters writes whole paths")]
 
+use super::action::must_know;
 use super::error::ApiError;
 use super::input::{Params, row};
 use super::view::DoneView;
@@ -153,11 +154,13 @@ fn mailboxes(config: &Config, receiver: &str) -> Vec<String> {
 
 /// Sends a told digest again, the same to the byte.
 #[utoipa::path(post, path = "/api/v1/digests/{id}/resend", params(("id" = String, Path)),
-    responses((status = 200, body = DoneView), (status = 404)))]
+    responses((status = 200, body = DoneView), (status = 404), (status = 409, description = "config no longer knows its receiver")))]
 pub async fn resend(shared: State<Arc<Shared>>, id: Path<String>) -> Result<Json<DoneView>, ApiError> {
-    if !digest_job::resend(&shared.store, row("digest", &id)?, clock::now()).await? {
+    let Some(sent) = digest_job::sent(&shared.store, row("digest", &id)?).await? else {
         return Err(ApiError::Absent(format!("there is no digest {:?} that was sent", id.0)));
-    }
+    };
+    must_know(&shared, &sent.receiver)?;
+    digest_job::resend(&shared.store, sent, clock::now()).await?;
     shared.outbox_wake.notify_one();
     Ok(Json(DoneView { done: "enqueued again" }))
 }

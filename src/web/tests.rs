@@ -434,14 +434,22 @@ async fn a_person_sends_a_given_up_message_again_and_only_such_a_one() {
     // To a receiver that config does not know it would only be given up again.
     let known = queue::find(w.shared.store.reader(), entry_id).await.expect("the outbox").expect("the entry").new;
     let mut tx = w.shared.store.begin().await.expect("a transaction");
-    let gone = queue::enqueue(&mut tx, &NewEntry { receiver: "gone".into(), ..known }).await.expect("an entry");
+    sqlx::query(
+        "INSERT INTO digests (id, digest, receiver, window_start, window_end, due_at, composed_at, state, late, counts, view) \
+         VALUES (1, 'daily', 'gone', 0, 1, 1, 1, 'enqueued', 0, '{}', '{}')",
+    )
+    .execute(&mut *tx)
+    .await
+    .expect("a digest");
+    let known = NewEntry { receiver: "gone".into(), digest_id: Some(1), ..known };
+    let gone = queue::enqueue(&mut tx, &known).await.expect("an entry");
     queue::settle_unclaimed(&mut tx, gone, &dead, clock::now()).await.expect("a settlement");
     tx.commit().await.expect("a commit");
-    let (status, refused) = w.post(&format!("/outbox/{}/redrive", gone.0), json!({})).await;
-    assert!(
-        status == 409 && refused["error"].as_str().is_some_and(|e| e.contains("no receiver \"gone\"")),
-        "{refused}"
-    );
+    for path in [format!("/outbox/{}/redrive", gone.0), "/digests/1/resend".to_owned()] {
+        let (status, refused) = w.post(&path, json!({})).await;
+        let says_why = refused["error"].as_str().is_some_and(|e| e.contains("no receiver \"gone\""));
+        assert!(status == 409 && says_why, "{path}: {refused}");
+    }
 }
 
 #[tokio::test]
