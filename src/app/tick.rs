@@ -10,7 +10,7 @@ pub use super::ticked::{Held, Ticked};
 use crate::config::DigestSettings;
 use crate::digest::Late;
 use crate::digest::plan::{DigestRule, PlanDecision, plan};
-use crate::digest_job::{self, Composing, Occasion, Succession, Target, Telling, WindowOutcome};
+use crate::digest_job::{self, Composing, DueDigest, Lanes, Occasion, Succession, Target, Telling, WindowOutcome};
 use crate::live::Live;
 use crate::outbox::queue;
 use crate::store::catalogue::Catalogue;
@@ -29,6 +29,8 @@ use tracing::{info, warn};
 const FORGET_EVERY: TimeDelta = TimeDelta::hours(1);
 /// How soon the service looks again.
 pub(super) const NEXT_TICK: TimeDelta = TimeDelta::seconds(1);
+/// Digests of a play are written so long after they were due at the latest, in its time.
+const ON_THE_WAY_MAX: TimeDelta = TimeDelta::hours(6);
 
 /// What is remembered from tick to tick. All of it can be found again after a restart.
 #[derive(Debug)]
@@ -51,6 +53,7 @@ pub struct Ticker {
     forget_every: TimeDelta,
     /// Digests that are on their way.
     composing: Composing,
+    lanes: Lanes,
 }
 
 /// What is to be done about a digest now.
@@ -73,6 +76,7 @@ impl Default for Ticker {
             forget_at: DateTime::default(),
             forget_every: FORGET_EVERY,
             composing: Composing::default(),
+            lanes: Lanes::default(),
         }
     }
 }
@@ -80,7 +84,12 @@ impl Default for Ticker {
 impl Ticker {
     /// One whose symptoms are fed by a player of recorded events. In its time hours pass in an instant, and little is kept.
     pub fn played(live: &Live, now: DateTime<Utc>) -> Self {
-        Self { symptoms: SymptomDesk::played(live, now), forget_every: TimeDelta::days(1), ..Self::default() }
+        Self {
+            symptoms: SymptomDesk::played(live, now),
+            forget_every: TimeDelta::days(1),
+            lanes: Lanes::ByDigest,
+            ..Self::default()
+        }
     }
 
     /// The symptoms, for a player.
@@ -146,7 +155,19 @@ impl Ticker {
 
     /// Writes the digests that are being composed.
     pub async fn finish(&mut self, store: &Store, ticked: &mut Ticked) {
-        for telling in self.composing.write(store).await {
+        let composing = std::mem::take(&mut self.composing);
+        self.write(store, composing, ticked).await;
+    }
+
+    /// Writes the digests that must be written before the next are composed at `now`: those whose target may be due again, and those that
+    /// have been on their way for so long that too much waits for them.
+    pub async fn finish_due(&mut self, store: &Store, now: DateTime<Utc>, ticked: &mut Ticked) {
+        let due = self.composing.take_due(now, now - ON_THE_WAY_MAX);
+        self.write(store, due, ticked).await;
+    }
+
+    async fn write(&mut self, store: &Store, composing: Composing, ticked: &mut Ticked) {
+        for telling in composing.write(store).await {
             match telling {
                 Ok(telling) => {
                     note(&telling);
@@ -163,6 +184,11 @@ impl Ticker {
     /// Whether no digest can be due at `now`, as of the last look.
     pub fn rests(&self, live: &Live, now: DateTime<Utc>) -> bool {
         self.rest.as_ref().is_some_and(|(version, until)| *version == live.config.version && now < *until)
+    }
+
+    /// When the digests became due that have been on their way for longest.
+    pub fn composing_since(&self) -> Option<DateTime<Utc>> {
+        self.composing.since()
     }
 
     async fn look_at_symptoms(
@@ -294,12 +320,12 @@ impl Ticker {
                         occasion.budgets = budgets.clone();
                     }
                     self.waiting.remove(&target);
-                    if let Some(settings) = live.config.digests.get(&target.digest) {
-                        // A slot that passed while it waited is due at the next tick.
-                        let next = settings.schedule.next_after(occasion.window.end_at, settings.timezone);
-                        agenda.look_at(next.map(|at| at.max(now + NEXT_TICK)));
-                    }
-                    ready.push((target, occasion));
+                    let settings = live.config.digests.get(&target.digest);
+                    let next = settings.and_then(|s| s.schedule.next_after(occasion.window.end_at, s.timezone));
+                    // A slot that passed while it waited is due at the next tick.
+                    let due_again_at = next.map(|at| at.max(now + NEXT_TICK));
+                    agenda.look_at(due_again_at);
+                    ready.push(DueDigest { target, occasion, due_again_at });
                 }
                 None => {
                     self.waiting.insert(target, occasion);
@@ -310,8 +336,8 @@ impl Ticker {
         if ready.is_empty() {
             return Ok(());
         }
-        self.composing =
-            digest_job::compose_all(store, live, (&mut self.catalogue, &mut self.known), ready, now).await?;
+        let known = (&mut self.catalogue, &mut self.known);
+        self.composing.add(digest_job::compose_all(store, live, known, ready, self.lanes, now).await?);
         Ok(())
     }
 
@@ -327,6 +353,9 @@ impl Ticker {
     ) -> Result<Due, StoreError> {
         if let Some(occasion) = self.waiting.get(target) {
             return Ok(Due::Tell(occasion.clone()));
+        }
+        if let Some(next_at) = self.composing.due_again(target) {
+            return Ok(Due::Rest { next_at });
         }
         let known = covers.get(&(target.digest.to_string(), target.key())).cloned();
         let cover = cover_of(store, target, settings, known, now).await?;

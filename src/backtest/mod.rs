@@ -153,7 +153,7 @@ async fn play_by(
     let played = play.run(input.flow(reader, span), span).await;
     if played.is_err() {
         // What is known until then is said nevertheless.
-        play.unsaid.say(play.sink)?;
+        play.unsaid.say(play.sink, None)?;
     }
     played
 }
@@ -196,17 +196,28 @@ impl Play<'_> {
             next_at = self.tick(now, lines).await?;
             self.sink.progress(now, self.read_count);
         }
-        let messages = self.finish(now).await?;
+        let messages = self.finish_all(now).await?;
         self.gather_letters().await?;
         self.unsaid.lines.extend(messages);
-        Ok(self.unsaid.say(self.sink)?)
+        Ok(self.unsaid.say(self.sink, None)?)
     }
 
-    /// Writes the digests of the last tick that had some: they were composed while the events after it were committed, which they are not
-    /// about. Gives all messages so far, before anything of them is forgotten.
-    async fn finish(&mut self, now: DateTime<Utc>) -> Result<Vec<Line>, BacktestError> {
+    /// Writes the digests of earlier ticks that can't wait: they were composed while the events after them were committed, which they are
+    /// not about. Gives all messages so far, before anything of them is forgotten.
+    async fn finish_due(&mut self, now: DateTime<Utc>) -> Result<Vec<Line>, BacktestError> {
+        let mut ticked = Ticked::default();
+        self.ticker.finish_due(&self.store, now, &mut ticked).await;
+        self.messages(ticked, now).await
+    }
+
+    /// The same for all digests.
+    async fn finish_all(&mut self, now: DateTime<Utc>) -> Result<Vec<Line>, BacktestError> {
         let mut ticked = Ticked::default();
         self.ticker.finish(&self.store, &mut ticked).await;
+        self.messages(ticked, now).await
+    }
+
+    async fn messages(&mut self, ticked: Ticked, now: DateTime<Utc>) -> Result<Vec<Line>, BacktestError> {
         fail_on(ticked.failures)?;
         self.unsaid.has_messages |= ticked.has_messages;
         Ok(self.unsaid.messages(self.live, now).await?)
@@ -313,10 +324,11 @@ impl Play<'_> {
     }
 
     async fn tick(&mut self, now: DateTime<Utc>, lines: Vec<Line>) -> Result<Option<DateTime<Utc>>, BacktestError> {
-        let is_time_to_say = !self.ticker.rests(self.live, now) || self.unsaid.is_full();
+        let is_full = self.unsaid.is_full();
+        let is_time_to_say = is_full || !self.ticker.rests(self.live, now);
         let mut messages = Vec::new();
         if is_time_to_say {
-            messages = self.finish(now).await?;
+            messages = if is_full { self.finish_all(now).await? } else { self.finish_due(now).await? };
             self.intake.write_heard().await?;
         }
         let ticked = self.ticker.begin(&self.store, self.live, &mut AllRead, now).await;
@@ -329,7 +341,7 @@ impl Play<'_> {
         if is_time_to_say {
             self.gather_letters().await?;
             self.unsaid.lines.append(&mut messages);
-            self.unsaid.say(self.sink)?;
+            self.unsaid.say(self.sink, self.ticker.composing_since())?;
         }
         // Only a page makes a new key; one whose incident has ended leads nowhere.
         let keys = if self.has_paged { Some(self.open_keys().await?) } else { None };

@@ -55,11 +55,11 @@ impl Unsaid {
         if has_messages { self.gather.messages(live, now).await } else { Ok(Vec::new()) }
     }
 
-    /// Says all that is known, in order of time.
-    pub fn say(&mut self, sink: &mut dyn Sink) -> io::Result<()> {
-        let mut lines = std::mem::take(&mut self.lines);
+    /// Says what is known in order of time, up to where digests are still to come.
+    pub fn say(&mut self, sink: &mut dyn Sink, until: Option<DateTime<Utc>>) -> io::Result<()> {
         self.count = 0;
-        lines.sort_by_key(|line| line.at);
-        lines.iter().try_for_each(|line| sink.line(line))
+        self.lines.sort_by_key(|line| line.at);
+        let end = self.lines.partition_point(|line| until.is_none_or(|until| line.at < until));
+        self.lines.drain(..end).try_for_each(|line| sink.line(&line))
     }
 }

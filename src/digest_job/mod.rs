@@ -19,7 +19,7 @@ use crate::deliver::Channel;
 use crate::digest::plan::Window;
 use crate::digest::{DigestCounts, DigestInput, DigestView, compose};
 use crate::live::Live;
-use crate::name::WorkflowName;
+use crate::name::{DigestName, WorkflowName};
 use crate::outbox::{EntryId, MessageKind, NewEntry, queue};
 use crate::render::{Content, MailFrame};
 use crate::store::catalogue::Catalogue;
@@ -31,6 +31,7 @@ use input::{Reading, last_letters};
 use serde_json::Value;
 use snapshot::Snapshot;
 use sqlx::SqliteConnection;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
@@ -63,16 +64,49 @@ pub struct Telling {
 struct Draft {
     target: Target,
     occasion: Occasion,
+    due_again_at: Option<DateTime<Utc>>,
     /// None when it is skipped.
     number: Option<i64>,
     last_letters: Vec<WorkflowName>,
 }
 
+/// A digest that is due.
+#[derive(Clone, Debug)]
+pub struct DueDigest {
+    /// Whom it is for.
+    pub target: Target,
+    /// What it covers, and why now.
+    pub occasion: Occasion,
+    /// When the next one of its kind is due, if ever.
+    pub due_again_at: Option<DateTime<Utc>>,
+}
+
+/// How many threads compose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lanes {
+    /// As many as there are digests: the sooner all are done the better.
+    #[default]
+    Each,
+    /// One for each kind of digest, so that the few of an hour do not wait for the many of a day.
+    ByDigest,
+}
+
 /// Digests that are being composed, to be written in the order of their numbers.
 #[derive(Debug, Default)]
 pub struct Composing {
-    made: Vec<JoinHandle<Result<Made, StoreError>>>,
+    made: Vec<Making>,
     failures: Vec<StoreError>,
+}
+
+/// Digests that one thread composes.
+#[derive(Debug)]
+struct Making {
+    begun_at: DateTime<Utc>,
+    /// When the first of them is due again.
+    due_again_at: Option<DateTime<Utc>>,
+    /// Each with when it is due again.
+    targets: Vec<(Target, Option<DateTime<Utc>>)>,
+    task: JoinHandle<Vec<Result<Made, StoreError>>>,
 }
 
 /// Reads what the digests of `due` are composed from, numbers them, and has them composed beside the caller. One that can't be read holds
@@ -84,18 +118,19 @@ pub async fn compose_all(
     store: &Store,
     live: &Arc<Live>,
     (catalogue, known): (&mut Arc<Catalogue>, &mut Known),
-    due: Vec<(Target, Occasion)>,
+    due: Vec<DueDigest>,
+    lanes: Lanes,
     now: DateTime<Utc>,
 ) -> Result<Composing, StoreError> {
-    let windows = due.iter().map(|(_, occasion)| occasion.window).collect();
+    let windows = due.iter().map(|digest| digest.occasion.window).collect();
     // One state of the store for all that is read, whatever intake commits meanwhile.
     let mut conn = store.read_snapshot().await?;
     // Nobody composes between two looks, so this copies nothing.
     let snapshot = Snapshot::read(&mut conn, (Arc::make_mut(catalogue), known), live, &windows).await?;
     let reading = Arc::new(Reading { catalogue: catalogue.clone(), snapshot });
     let (mut drafts, mut composing) = (Vec::with_capacity(due.len()), Composing::default());
-    for (target, occasion) in due {
-        match draft(&mut conn, &reading, live, target, occasion).await {
+    for digest in due {
+        match draft(&mut conn, &reading, live, digest).await {
             Ok(draft) => drafts.push(draft),
             Err(error) => composing.failures.push(error),
         }
@@ -104,29 +139,79 @@ pub async fn compose_all(
     conn.end().await.map_err(StoreError::from)?;
     let composed_count = drafts.iter().filter(|draft| draft.number.is_some()).count();
     let mut numbers = first_number(store, composed_count).await?..;
-    for mut draft in drafts {
+    for draft in &mut drafts {
         draft.number = draft.number.and_then(|_| numbers.next());
+    }
+    for drafts in shared_out(drafts, lanes) {
         let (live, reading) = (live.clone(), reading.clone());
-        // Composing and drawing take long: not on a thread that intake needs.
-        composing.made.push(tokio::task::spawn_blocking(move || draft.make(&reading, &live, now)));
+        let targets: Vec<_> = drafts.iter().map(|draft| (draft.target.clone(), draft.due_again_at)).collect();
+        composing.made.push(Making {
+            begun_at: now,
+            due_again_at: targets.iter().filter_map(|(_, at)| *at).min(),
+            targets,
+            // Composing and drawing take long: not on a thread that intake needs.
+            task: tokio::task::spawn_blocking(move || {
+                drafts.into_iter().map(|draft| draft.make(&reading, &live, now)).collect()
+            }),
+        });
     }
     Ok(composing)
 }
 
+/// What each thread composes.
+fn shared_out(drafts: Vec<Draft>, lanes: Lanes) -> Vec<Vec<Draft>> {
+    match lanes {
+        Lanes::Each => drafts.into_iter().map(|draft| vec![draft]).collect(),
+        Lanes::ByDigest => {
+            let mut by_digest: BTreeMap<DigestName, Vec<Draft>> = BTreeMap::new();
+            for draft in drafts {
+                by_digest.entry(draft.target.digest.clone()).or_default().push(draft);
+            }
+            by_digest.into_values().collect()
+        }
+    }
+}
+
 impl Composing {
-    /// Whether there is nothing to write.
-    pub fn is_empty(&self) -> bool {
-        self.made.is_empty() && self.failures.is_empty()
+    /// When those began that have been on their way for longest.
+    pub fn since(&self) -> Option<DateTime<Utc>> {
+        self.made.iter().map(|making| making.begun_at).min()
+    }
+
+    /// When a target is due again of which a digest is on its way; none when there is no such digest.
+    pub fn due_again(&self, target: &Target) -> Option<Option<DateTime<Utc>>> {
+        let mut targets = self.made.iter().flat_map(|making| &making.targets);
+        targets.find(|(known, _)| known == target).map(|(_, due_again_at)| *due_again_at)
+    }
+
+    /// Others are on their way as well.
+    pub fn add(&mut self, others: Self) {
+        self.made.extend(others.made);
+        self.failures.extend(others.failures);
+    }
+
+    /// Takes those that are due again at `now`, or that began at `begun_until` or before.
+    pub fn take_due(&mut self, now: DateTime<Utc>, begun_until: DateTime<Utc>) -> Self {
+        let is_due = |making: &mut Making| {
+            making.begun_at <= begun_until || making.due_again_at.is_some_and(|due_again_at| due_again_at <= now)
+        };
+        Self { made: self.made.extract_if(.., is_due).collect(), failures: std::mem::take(&mut self.failures) }
     }
 
     /// Writes each digest with its message and the move of its cover in one transaction: a window is told once.
-    pub async fn write(&mut self, store: &Store) -> Vec<Result<Telling, StoreError>> {
-        let mut told: Vec<_> = self.failures.drain(..).map(Err).collect();
+    pub async fn write(self, store: &Store) -> Vec<Result<Telling, StoreError>> {
+        let mut told: Vec<_> = self.failures.into_iter().map(Err).collect();
         let mut made = Vec::with_capacity(self.made.len());
-        for digest in self.made.drain(..) {
-            match digest.await {
-                Ok(Ok(digest)) => made.push(digest),
-                Ok(Err(error)) => told.push(Err(error)),
+        for making in self.made {
+            match making.task.await {
+                Ok(digests) => {
+                    for digest in digests {
+                        match digest {
+                            Ok(digest) => made.push(digest),
+                            Err(error) => told.push(Err(error)),
+                        }
+                    }
+                }
                 Err(error) => told.push(Err(StoreError::Corrupt { what: "digest", why: error.to_string() })),
             }
         }
@@ -167,12 +252,11 @@ async fn draft(
     conn: &mut SqliteConnection,
     reading: &Reading,
     live: &Live,
-    target: Target,
-    occasion: Occasion,
+    DueDigest { target, occasion, due_again_at }: DueDigest,
 ) -> Result<Draft, StoreError> {
     let is_skipped = reading.is_skipped(live, &target, &occasion)?;
     let last_letters = if is_skipped { Vec::new() } else { last_letters(conn, &target, &occasion).await? };
-    Ok(Draft { number: (!is_skipped).then_some(0), target, occasion, last_letters })
+    Ok(Draft { number: (!is_skipped).then_some(0), target, occasion, due_again_at, last_letters })
 }
 
 impl Draft {

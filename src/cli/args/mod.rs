@@ -32,7 +32,7 @@ pub struct Cli {
 /// Threads that run the service; work that blocks has its own.
 const WORKERS: usize = 2;
 /// Threads beside the one that plays: one reads ahead, the others compose. Each keeps memory of its own.
-const PLAY_THREADS: usize = 3;
+const PLAY_THREADS: usize = 4;
 
 impl Cli {
     /// How it logs on stderr: the service more than a command, and the demo not at all, because it has a file for that.
