@@ -398,6 +398,17 @@ async fn a_protected_workflow_that_joins_a_symptom_of_others_has_it_paged() {
     assert!(protected[0].incident_id().is_some(), "{protected:?}");
 }
 
+#[test]
+fn the_page_that_a_silence_held_back_says_how_it_is_when_it_goes_out() {
+    let silence = "\n[[silences]]\nmatch = { workflow = [\"pay\"] }\nuntil = \"2026-12-01T20:00:00Z\"\nreason = \"move\"\nby = \"Ben\"\nprotected = true\n";
+    let lines = [failure(1, "pay", "2026-12-01T10:00:00Z")];
+    let found = run(None, &format!("{CONFIG}{silence}"), &lines, "2026-12-01T09:59:00Z", "2026-12-01T20:01:00Z");
+    let pages = found.of("page");
+    assert_eq!(pages.len(), 1, "{pages:?}");
+    let text = pages[0]["text"].as_str().unwrap();
+    assert!(text.contains("has waited for 10 h"), "{text}");
+}
+
 #[tokio::test]
 async fn a_symptom_that_is_over_is_kept_no_more() {
     let live = live(CONFIG);

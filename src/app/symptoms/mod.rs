@@ -243,7 +243,8 @@ impl SymptomDesk {
             self.note_refused(at);
             self.looked_at = Some(at);
         }
-        changes.extend(self.untold(live, at, &changes, has_new_rules));
+        let untold = self.untold(live, at, &changes, has_new_rules);
+        changes.extend(untold);
         let looked = Looked { has_looked: true, ..self.settle(store, live, changes, now).await? };
         if self.unsaved >= UNSAVED_MAX || (self.unsaved > 0 && now - self.saved_at >= SAVE_EVERY) {
             self.save_memory(store, now).await?;

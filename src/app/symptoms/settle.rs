@@ -12,9 +12,9 @@ use std::collections::BTreeSet;
 
 impl SymptomDesk {
     /// Symptoms that fire and page nobody so far, though now somebody is to be paged: a silence ended, config changed, a protected workflow
-    /// was hit too, or it has become urgent. Of one workflow, only the first two can change who hears of it.
+    /// was hit too, or it has become urgent. Of one workflow, only the first two can change who hears of it. Each as it reads at `at`.
     pub(super) fn untold(
-        &self,
+        &mut self,
         live: &Live,
         at: DateTime<Utc>,
         changes: &[(DateTime<Utc>, Change)],
@@ -29,9 +29,11 @@ impl SymptomDesk {
             })
         };
         let is_untold = |state: &&SymptomState| is_unpaged(state) && !is_changed(state) && pages(live, state, at);
-        let mut untold: Vec<&SymptomState> = watch.urgent().filter(is_untold).collect();
-        untold.sort_by(|one, other| one.key.cmp(&other.key));
-        untold.into_iter().map(|state| (at, Change::Moved(state.clone()))).collect()
+        let mut untold: Vec<SymptomKey> = watch.urgent().filter(is_untold).map(|state| state.key.clone()).collect();
+        untold.sort();
+        let Some(watch) = &mut self.watch else { return Vec::new() };
+        let moved = |key: &SymptomKey| Some((at, Change::Moved(watch.state_at(key, at, &[])?)));
+        untold.iter().filter_map(moved).collect()
     }
 
     /// What is now written of a symptom.
