@@ -102,8 +102,6 @@ pub struct Composing {
 #[derive(Debug)]
 struct Making {
     begun_at: DateTime<Utc>,
-    /// When the first of them is due again.
-    due_again_at: Option<DateTime<Utc>>,
     /// Each with when it is due again.
     targets: Vec<(Target, Option<DateTime<Utc>>)>,
     task: JoinHandle<Vec<Result<Made, StoreError>>>,
@@ -147,7 +145,6 @@ pub async fn compose_all(
         let targets: Vec<_> = drafts.iter().map(|draft| (draft.target.clone(), draft.due_again_at)).collect();
         composing.made.push(Making {
             begun_at: now,
-            due_again_at: targets.iter().filter_map(|(_, at)| *at).min(),
             targets,
             // Composing and drawing take long: not on a thread that intake needs.
             task: tokio::task::spawn_blocking(move || {
@@ -193,7 +190,8 @@ impl Composing {
     /// Takes those that are due again at `now`, or that began at `begun_until` or before.
     pub fn take_due(&mut self, now: DateTime<Utc>, begun_until: DateTime<Utc>) -> Self {
         let is_due = |making: &mut Making| {
-            making.begun_at <= begun_until || making.due_again_at.is_some_and(|due_again_at| due_again_at <= now)
+            let mut due_again = making.targets.iter().filter_map(|(_, due_again_at)| *due_again_at);
+            making.begun_at <= begun_until || due_again.any(|at| at <= now)
         };
         Self { made: self.made.extract_if(.., is_due).collect(), failures: std::mem::take(&mut self.failures) }
     }
