@@ -281,12 +281,12 @@ impl Ticker {
         now: DateTime<Utc>,
         ticked: &mut Ticked,
     ) -> Result<Covers, StoreError> {
-        let mut covers = ledger::covers(&mut *store.read().await?).await?;
+        let mut covers = ledger::covers(&mut store.read().await?).await?;
         if self.named.as_ref() != Some(&live.config.version) {
             let change = Succession::find(&covers, &live.targets);
             if !change.is_empty() {
                 ticked.has_messages |= self.handovers.write(store, live, change, now).await?;
-                covers = ledger::covers(&mut *store.read().await?).await?;
+                covers = ledger::covers(&mut store.read().await?).await?;
             }
             self.named = Some(live.config.version.clone());
         }

@@ -44,9 +44,9 @@ impl Agenda {
     }
 
     /// Takes the incidents that are open now, and the keys that lead to them when there may be new ones.
-    pub fn note_incidents(&mut self, open: &[Arc<Incident>], keys: Option<Vec<(String, IncidentId)>>) {
+    pub fn note_incidents(&mut self, open: &[Arc<Incident>], keys: Option<BTreeMap<String, IncidentId>>) {
         if let Some(keys) = keys {
-            self.keys = keys.into_iter().collect();
+            self.keys = keys;
         }
         self.until_grown = open.iter().map(|i| (i.id, failures_until_grown(i))).collect();
         self.keys.retain(|_, id| self.until_grown.contains_key(id));

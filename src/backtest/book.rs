@@ -7,19 +7,13 @@ use crate::name::WorkflowName;
 use crate::store::key::Key;
 use crate::symptom::{OldestLetter, Standing};
 use chrono::{DateTime, TimeDelta, Utc};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 /// Dead letters by workflow.
 #[derive(Debug, Default)]
 pub(super) struct LetterBook {
     workflows: HashMap<WorkflowName, Letters>,
     opened_count: u64,
-    /// Letters that were opened and are not committed yet.
-    fresh: HashSet<Key>,
-    /// Letters that are committed and that nobody has told yet.
-    unsaid: HashSet<Key>,
-    /// Whether one of these has failed again.
-    has_repeats: bool,
     /// How far back arrivals are remembered; none when nobody asks.
     arrivals: Option<TimeDelta>,
 }
@@ -65,30 +59,11 @@ impl LetterBook {
         }
     }
 
-    /// Whether a letter that nobody has told yet failed again: once that is committed, the store no longer knows how it began.
-    pub fn has_repeats(&self) -> bool {
-        self.has_repeats
-    }
-
-    /// All that was taken is committed.
-    pub fn note_committed(&mut self) {
-        self.unsaid.extend(self.fresh.drain());
-    }
-
-    /// All letters that are committed were told.
-    pub fn note_said(&mut self) {
-        self.unsaid.clear();
-        self.has_repeats = false;
-    }
-
     fn open(&mut self, event: &Event) -> Standing {
         let (key, number) = (letter_key(event), self.opened_count);
         let letters = self.workflows.entry(event.workflow.clone()).or_default();
         let known = letters.remove(&key);
-        if known.is_some() {
-            self.has_repeats |= self.unsaid.contains(&key);
-        } else {
-            self.fresh.insert(key);
+        if known.is_none() {
             self.opened_count += 1;
             letters.arrive(event.received_at, self.arrivals);
         }

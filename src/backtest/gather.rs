@@ -5,105 +5,42 @@ use crate::app::tick::Held;
 use crate::deliver::Channel;
 use crate::digest_job;
 use crate::live::Live;
-use crate::outbox::{Entry, EntryId, MessageKind, NewEntry, queue};
+use crate::outbox::{MessageKind, NewEntry};
 use crate::render::{Content, MailFrame};
 use crate::store::ledger::DigestRow;
-use crate::store::letters::Letter;
-use crate::store::{Store, StoreError, ledger, letters};
-use chrono::{DateTime, TimeDelta, Utc};
+use crate::store::played::{LetterNews, LetterStep, Played};
+use crate::store::{Store, StoreError};
+use chrono::{DateTime, Utc};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// Messages that are taken from the outbox at once.
-const MESSAGES_MAX: u32 = 200;
-/// How often what was printed is forgotten.
-const KEEP_PRINTED: TimeDelta = TimeDelta::hours(6);
+use std::collections::BTreeMap;
 
 /// What was seen so far, so that each thing is said once.
 #[derive(Debug)]
 pub(super) struct Gather {
     store: Store,
-    /// The last message that was printed.
-    printed: EntryId,
-    letters_seen: i64,
-    /// Letters that were resolved at the last instant which was looked at.
-    resolved_at: Option<DateTime<Utc>>,
-    resolved: BTreeSet<i64>,
     /// The first slot of the hold that was last said, by (digest, receiver).
     holds: BTreeMap<digest_job::Target, DateTime<Utc>>,
-    /// When digests that were printed are forgotten again.
-    forget_at: DateTime<Utc>,
 }
 
 impl Gather {
     pub fn new(store: Store) -> Self {
-        Self {
-            store,
-            printed: EntryId(0),
-            letters_seen: 0,
-            resolved_at: None,
-            resolved: BTreeSet::new(),
-            holds: BTreeMap::new(),
-            forget_at: DateTime::UNIX_EPOCH,
-        }
+        Self { store, holds: BTreeMap::new() }
     }
 
-    /// Messages that were put in the outbox. They count as sent, and are forgotten.
-    pub async fn messages(&mut self, live: &Live, now: DateTime<Utc>) -> Result<Vec<Line>, StoreError> {
-        let mut lines = Vec::new();
-        loop {
-            let mut reader = self.store.read().await?;
-            let entries = queue::pending(&mut *reader, self.printed, MESSAGES_MAX).await?;
-            let Some(last) = entries.last() else { break };
-            self.printed = last.id;
-            let ids: Vec<i64> = entries.iter().filter_map(|e| e.new.digest_id).collect();
-            let mut digests = ledger::heads(&mut reader, &ids).await?;
-            drop(reader);
-            for Entry { new, .. } in &entries {
-                lines.extend(message(live, new, new.digest_id.and_then(|id| digests.remove(&id))));
-            }
-            if entries.len() < MESSAGES_MAX as usize {
-                break;
-            }
-        }
-        if now >= self.forget_at {
-            self.forget(now).await?;
-        }
-        Ok(lines)
-    }
-
-    async fn forget(&mut self, now: DateTime<Utc>) -> Result<(), StoreError> {
-        self.forget_at = now + KEEP_PRINTED;
+    /// Messages that were put in the outbox. They count as sent.
+    pub async fn messages(&mut self, live: &Live) -> Result<Vec<Line>, StoreError> {
         let mut tx = self.store.begin().await?;
-        queue::forget(&mut tx, self.printed).await?;
-        // Rows are numbered anew once none is left.
-        self.printed = EntryId(0);
-        ledger::forget_before(&mut tx, now).await?;
-        tx.commit().await?;
-        Ok(())
+        let Some(Played { ledger, .. }) = tx.played() else { return Ok(Vec::new()) };
+        let (messages, mut digests) = (ledger.take_messages(), ledger.take_digests());
+        let line = |new: &NewEntry| message(live, new, new.digest_id.and_then(|id| digests.remove(&id)));
+        Ok(messages.iter().filter_map(line).collect())
     }
 
-    /// Dead letters that were opened since the last look, and those that were resolved in `[from, to]`.
-    pub async fn letters(&mut self, from: DateTime<Utc>, to: DateTime<Utc>) -> Result<Vec<Line>, StoreError> {
-        let since = self.resolved_at.map_or(from, |seen| seen.min(from));
-        let mut conn = self.store.read().await?;
-        let changed = letters::changed(&mut conn, self.letters_seen, since, to).await?;
-        drop(conn);
-        let mut lines = Vec::new();
-        for letter in changed.iter().filter(|l| l.id > self.letters_seen) {
-            lines.push(letter_line(letter, LineKind::DeadLetterOpened, letter.dead_lettered_at));
-        }
-        self.letters_seen = changed.last().map_or(self.letters_seen, |l| l.id.max(self.letters_seen));
-        let is_within = |l: &&Letter| l.resolved_at.is_some_and(|at| since <= at && at <= to);
-        let mut resolved: Vec<&Letter> = changed.iter().filter(is_within).collect();
-        resolved.sort_by_key(|l| (l.resolved_at, l.id));
-        for letter in resolved.iter().filter(|l| !self.resolved.contains(&l.id)) {
-            let at = letter.resolved_at.unwrap_or(to);
-            lines.push(letter_line(letter, LineKind::DeadLetterResolved, at));
-        }
-        self.resolved = resolved.iter().filter(|l| l.resolved_at == Some(to)).map(|l| l.id).collect();
-        self.resolved_at = Some(to);
-        Ok(lines)
+    /// Dead letters that were opened or resolved since the last time.
+    pub async fn letters(&mut self) -> Result<Vec<Line>, StoreError> {
+        let mut tx = self.store.begin().await?;
+        let news = tx.played().map(Played::take_letter_news).unwrap_or_default();
+        Ok(news.into_iter().map(letter_line).collect())
     }
 
     /// A line for each hold that was not said yet.
@@ -162,16 +99,18 @@ fn message(live: &Live, new: &NewEntry, digest: Option<DigestRow>) -> Option<Lin
     })
 }
 
-fn letter_line(letter: &Letter, kind: LineKind, at: DateTime<Utc>) -> Line {
-    let is_resolved = kind == LineKind::DeadLetterResolved;
-    let text = if is_resolved { &letter.resolution_note } else { &letter.error_message };
+fn letter_line(letter: LetterNews) -> Line {
+    let kind = match letter.step {
+        LetterStep::Opened => LineKind::DeadLetterOpened,
+        LetterStep::Resolved => LineKind::DeadLetterResolved,
+    };
     Line {
-        workflow: Some(letter.workflow.clone()),
+        workflow: Some(letter.workflow.to_string()),
         incident: letter.incident_id.map(|id| id.to_string()),
-        item: letter.item.clone(),
-        reason: Some(letter.class.clone()),
-        text: text.clone(),
-        ..Line::new(at, kind)
+        item: letter.item,
+        reason: Some(letter.class.as_str().to_owned()),
+        text: letter.text,
+        ..Line::new(letter.at, kind)
     }
 }
 

@@ -43,11 +43,6 @@ impl Heard {
         true
     }
 
-    /// The dead letters of what was read.
-    pub fn book(&mut self) -> &mut LetterBook {
-        &mut self.book
-    }
-
     /// Takes that a letter which the store has is resolved.
     pub fn resolve(&mut self, desk: &mut SymptomDesk, workflow: &WorkflowName, key: &Key, at: DateTime<Utc>) {
         if let Some(standing) = self.book.resolve(workflow, key, at) {

@@ -26,7 +26,7 @@ use crate::ingest::Reader;
 use crate::ingest::commit::{Intake, Item, Keeping, Progress};
 use crate::live::{Keys, Live};
 use crate::route::{Decision, Paging};
-use crate::store::{Store, StoreError, incidents, letters};
+use crate::store::{Store, StoreError};
 use agenda::Agenda;
 use chrono::{DateTime, Utc};
 use gather::Gather;
@@ -34,7 +34,7 @@ use heard::{Heard, named_row, symptom_line};
 use hidden::{suppress_line, unreadable_line};
 use input::{Inflow, Input, Read};
 use line::Line;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -146,7 +146,8 @@ async fn play_by(
         ticker,
         read_count: 0,
         has_paged: false,
-        unsaid: Unsaid::new(Gather::new(store.clone())),
+        gather: Gather::new(store.clone()),
+        unsaid: Unsaid::default(),
         store,
     };
     let reader: Arc<Reader> = live.reader.clone();
@@ -169,6 +170,7 @@ struct Play<'a> {
     read_count: usize,
     /// Whether events opened or joined incidents since they were last looked at.
     has_paged: bool,
+    gather: Gather,
     unsaid: Unsaid,
 }
 
@@ -196,37 +198,30 @@ impl Play<'_> {
             next_at = self.tick(now, lines).await?;
             self.sink.progress(now, self.read_count);
         }
-        let messages = self.finish_all(now).await?;
-        self.gather_letters().await?;
-        self.unsaid.lines.extend(messages);
+        self.finish_all().await?;
         Ok(self.unsaid.say(self.sink, None)?)
     }
 
     /// Writes the digests of earlier ticks that can't wait: they were composed while the events after them were committed, which they are
-    /// not about. Gives all messages so far, before anything of them is forgotten.
-    async fn finish_due(&mut self, now: DateTime<Utc>) -> Result<Vec<Line>, BacktestError> {
+    /// not about.
+    async fn finish_due(&mut self, now: DateTime<Utc>) -> Result<(), BacktestError> {
         let mut ticked = Ticked::default();
         self.ticker.finish_due(&self.store, now, &mut ticked).await;
-        self.messages(ticked, now).await
+        self.take_messages(ticked).await
     }
 
     /// The same for all digests.
-    async fn finish_all(&mut self, now: DateTime<Utc>) -> Result<Vec<Line>, BacktestError> {
+    async fn finish_all(&mut self) -> Result<(), BacktestError> {
         let mut ticked = Ticked::default();
         self.ticker.finish(&self.store, &mut ticked).await;
-        self.messages(ticked, now).await
+        self.take_messages(ticked).await
     }
 
-    async fn messages(&mut self, ticked: Ticked, now: DateTime<Utc>) -> Result<Vec<Line>, BacktestError> {
+    async fn take_messages(&mut self, ticked: Ticked) -> Result<(), BacktestError> {
         fail_on(ticked.failures)?;
-        self.unsaid.has_messages |= ticked.has_messages;
-        Ok(self.unsaid.messages(self.live, now).await?)
-    }
-
-    /// Takes the dead letters that were opened or resolved since the last time.
-    async fn gather_letters(&mut self) -> Result<(), BacktestError> {
-        self.unsaid.gather_letters().await?;
-        self.heard.book().note_said();
+        if ticked.has_messages {
+            self.unsaid.lines.extend(self.gather.messages(self.live).await?);
+        }
         Ok(())
     }
 
@@ -277,7 +272,7 @@ impl Play<'_> {
             return Ok(false);
         }
         if let Some(id) = named_row(event)
-            && let Some((key, workflow)) = letters::open_key(&mut *self.store.read().await?, id).await?
+            && let Some((key, workflow)) = self.store.read().await?.played().and_then(|played| played.open_key(id))
         {
             self.heard.resolve(self.ticker.symptoms(), &workflow, &key, event.received_at);
         }
@@ -286,8 +281,8 @@ impl Play<'_> {
 
     /// Commits a batch as if its newest message had just arrived, and says what came of it.
     async fn commit(&mut self, batch: Vec<(Read, Option<Decision>)>) -> Result<Vec<Line>, BacktestError> {
-        let (Some(first), Some(last)) = (batch.first(), batch.last()) else { return Ok(Vec::new()) };
-        let (first_at, now, sequence) = (first.0.arrival_at, last.0.arrival_at, i64::from(last.0.number));
+        let Some((last, _)) = batch.last() else { return Ok(Vec::new()) };
+        let (now, sequence) = (last.arrival_at, i64::from(last.number));
         self.read_count += batch.len();
         let progress = Progress {
             stream: input::SOURCE.to_owned(),
@@ -299,9 +294,6 @@ impl Play<'_> {
         let (notes, items): (Vec<_>, Vec<_>) =
             batch.into_iter().map(|(read, decision)| ((read.number, decision), read.item)).unzip();
         let (policy, pager) = (&self.live.policy, &*self.live.announcer);
-        if self.heard.book().has_repeats() {
-            self.gather_letters().await?;
-        }
         let committed = self.intake.commit(&items, &progress, policy, pager, now).await?;
         let mut lines = Vec::new();
         for ((number, decision), item) in notes.iter().zip(&items) {
@@ -314,11 +306,12 @@ impl Play<'_> {
                 (Item::Event(..), None) => {}
             }
         }
-        self.heard.book().note_committed();
         if committed.events.iter().any(|event| touches_letters(event)) {
-            self.unsaid.note_letters(first_at, now);
+            lines.extend(self.gather.letters().await?);
         }
-        self.unsaid.has_messages |= committed.has_messages;
+        if committed.has_messages {
+            lines.extend(self.gather.messages(self.live).await?);
+        }
         self.unsaid.count += items.len();
         Ok(lines)
     }
@@ -326,33 +319,31 @@ impl Play<'_> {
     async fn tick(&mut self, now: DateTime<Utc>, lines: Vec<Line>) -> Result<Option<DateTime<Utc>>, BacktestError> {
         let is_full = self.unsaid.is_full();
         let is_time_to_say = is_full || !self.ticker.rests(self.live, now);
-        let mut messages = Vec::new();
-        if is_time_to_say {
-            messages = if is_full { self.finish_all(now).await? } else { self.finish_due(now).await? };
-            self.intake.write_heard().await?;
+        if is_full {
+            self.finish_all().await?;
+        } else if is_time_to_say {
+            self.finish_due(now).await?;
         }
         let ticked = self.ticker.begin(&self.store, self.live, &mut AllRead, now).await;
-        fail_on(ticked.failures)?;
         // A look sees what came before its instant, so it comes before what arrived at it.
         self.unsaid.lines.extend(ticked.symptoms.iter().filter_map(symptom_line));
         self.unsaid.lines.extend(lines);
-        self.unsaid.lines.extend(self.unsaid.gather.holds(&ticked.holds, now));
-        self.unsaid.has_messages |= ticked.has_messages;
+        self.unsaid.lines.extend(self.gather.holds(&ticked.holds, now));
+        let (open, next_at) = (ticked.open.clone(), ticked.next_at);
+        self.take_messages(ticked).await?;
         if is_time_to_say {
-            self.gather_letters().await?;
-            self.unsaid.lines.append(&mut messages);
             self.unsaid.say(self.sink, self.ticker.composing_since())?;
         }
         // Only a page makes a new key; one whose incident has ended leads nowhere.
         let keys = if self.has_paged { Some(self.open_keys().await?) } else { None };
         self.has_paged = false;
-        self.agenda.note_incidents(&ticked.open, keys);
-        Ok(ticked.next_at)
+        self.agenda.note_incidents(&open, keys);
+        Ok(next_at)
     }
 
-    async fn open_keys(&self) -> Result<Vec<(String, IncidentId)>, BacktestError> {
-        let mut reader = self.store.read().await?;
-        Ok(incidents::open_keys(&mut reader).await?)
+    async fn open_keys(&self) -> Result<BTreeMap<String, IncidentId>, BacktestError> {
+        let reader = self.store.read().await?;
+        Ok(reader.played().map(|played| played.incidents.keys().clone()).unwrap_or_default())
     }
 
     fn is_told(&self, decision: &Decision) -> bool {

@@ -13,12 +13,11 @@ use crate::event::Fingerprint;
 use crate::live::Live;
 use crate::name::{RouteName, WorkflowName};
 use crate::route::Route;
-use crate::store::StoreError;
 use crate::store::catalogue::Catalogue;
 use crate::store::digest_input as read;
+use crate::store::{ReadConn, StoreError};
 use crate::symptom::{Budget, ToldSymptom};
 use chrono::{DateTime, Utc};
-use sqlx::SqliteConnection;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -55,7 +54,7 @@ pub struct Reading {
 /// # Errors
 /// When the store can't be read.
 pub async fn last_letters(
-    conn: &mut SqliteConnection,
+    conn: &mut ReadConn,
     target: &Target,
     occasion: &Occasion,
 ) -> Result<Vec<WorkflowName>, StoreError> {

@@ -25,12 +25,11 @@ use crate::render::{Content, MailFrame};
 use crate::store::catalogue::Catalogue;
 use crate::store::incidents::Known;
 use crate::store::ledger::{self, DigestRow};
-use crate::store::{Store, StoreError};
+use crate::store::{ReadConn, Store, StoreError};
 use chrono::{DateTime, Utc};
 use input::{Reading, last_letters};
 use serde_json::Value;
 use snapshot::Snapshot;
-use sqlx::SqliteConnection;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -247,7 +246,7 @@ struct Made {
 
 /// Asks whether there is anything to tell, and for what only the store can pick. Its number is a place holder.
 async fn draft(
-    conn: &mut SqliteConnection,
+    conn: &mut ReadConn,
     reading: &Reading,
     live: &Live,
     DueDigest { target, occasion, due_again_at }: DueDigest,

@@ -87,7 +87,7 @@ pub async fn read_one(
     target: &Target,
     occasion: &Occasion,
 ) -> Result<DigestInput, StoreError> {
-    let mut conn = store.reader().begin().await.map_err(StoreError::from)?;
+    let mut conn = store.read_snapshot().await?;
     let mut catalogue = Catalogue::default();
     let windows = BTreeSet::from([occasion.window]);
     let snapshot = Snapshot::read(&mut conn, (&mut catalogue, &mut Known::default()), live, &windows).await?;
@@ -107,7 +107,7 @@ async fn preview_window(
         let slot = settings.schedule.latest_at_or_before(before, settings.timezone);
         return Ok(Window { start_at: slot.unwrap_or(end_at - chrono::TimeDelta::days(1)), end_at });
     }
-    let cover = ledger::cover(store.reader(), target.digest.as_str(), &target.key()).await?;
+    let cover = ledger::cover(&mut store.read().await?, target.digest.as_str(), &target.key()).await?;
     let start_at = cover.map_or(now - chrono::TimeDelta::days(1), |c| c.until);
     // Counters are kept by the minute: the one that runs is inside.
     let end_at = end.unwrap_or(now + chrono::TimeDelta::minutes(1));

@@ -11,9 +11,8 @@ use crate::silence::Silence;
 use crate::store::catalogue::{Catalogue, Pair};
 use crate::store::digest_input::{self as read, LetterShift, Lists, OpenIncident};
 use crate::store::incidents::Known;
-use crate::store::{StoreError, silences};
+use crate::store::{ReadConn, StoreError, silences};
 use chrono::{DateTime, Utc};
-use sqlx::SqliteConnection;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
@@ -51,7 +50,7 @@ impl Snapshot {
     /// # Errors
     /// When the store can't be read; the catalogue is then empty.
     pub async fn read(
-        conn: &mut SqliteConnection,
+        conn: &mut ReadConn,
         (catalogue, known): (&mut Catalogue, &mut Known),
         live: &Live,
         windows: &BTreeSet<Window>,
@@ -65,7 +64,7 @@ impl Snapshot {
     }
 
     async fn try_read(
-        conn: &mut SqliteConnection,
+        conn: &mut ReadConn,
         (catalogue, known): (&mut Catalogue, &mut Known),
         live: &Live,
         windows: &BTreeSet<Window>,
@@ -104,7 +103,7 @@ impl WindowSnapshot {
 }
 
 async fn read_window(
-    conn: &mut SqliteConnection,
+    conn: &mut ReadConn,
     known: &mut Known,
     window: Window,
     first_minute: Option<DateTime<Utc>>,
@@ -127,7 +126,7 @@ async fn read_window(
 
 /// Silences that hid something in `windows` and were given by hand: config may have forgotten them.
 async fn read_silences(
-    conn: &mut SqliteConnection,
+    conn: &mut ReadConn,
     catalogue: &Catalogue,
     live: &Live,
     windows: &BTreeMap<Window, WindowSnapshot>,
@@ -139,7 +138,7 @@ async fn read_silences(
         if found.contains_key(id) || live.policy.silences.iter().any(|silence| silence.id == *id) {
             continue;
         }
-        if let Some(silence) = silences::find(&mut *conn, id).await? {
+        if let Some(silence) = silences::find(&mut **conn, id).await? {
             found.insert(id.clone(), silence);
         }
     }

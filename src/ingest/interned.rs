@@ -3,12 +3,11 @@
 
 use crate::event::{Detail, Event, EventType};
 use crate::route::{Decision, Paging, Policy};
-use crate::store::StoreError;
 use crate::store::hearing;
 use crate::store::intake::{self, NewCause, NewDecision};
 use crate::store::key::{Key, hash_key};
+use crate::store::{StoreError, WriteTx};
 use chrono::{DateTime, TimeDelta, Utc};
-use sqlx::SqliteConnection;
 use std::collections::{BTreeMap, HashMap};
 
 /// More rows of a kind than this are not kept in memory: an attacker can make one per event.
@@ -54,7 +53,7 @@ impl Interned {
     }
 
     /// The row of the event's workflow, with a note that it was heard.
-    pub async fn workflow(&mut self, tx: &mut SqliteConnection, event: &Event) -> Result<i64, StoreError> {
+    pub async fn workflow(&mut self, tx: &mut WriteTx, event: &Event) -> Result<i64, StoreError> {
         let at = event.received_at;
         if let Some((id, noted_at)) = self.workflows.get_mut(event.workflow.as_str()) {
             if at - *noted_at >= HEARD_EVERY {
@@ -72,23 +71,18 @@ impl Interned {
     }
 
     /// Writes which workflows were heard since it was last written.
-    pub async fn flush_heard(&mut self, tx: &mut SqliteConnection) -> Result<(), StoreError> {
+    pub async fn flush_heard(&mut self, tx: &mut WriteTx) -> Result<(), StoreError> {
         let heard: Vec<_> = std::mem::take(&mut self.heard).into_iter().collect();
         if heard.is_empty() { Ok(()) } else { hearing::note_heard(tx, &heard).await }
     }
 
     /// The row of the event's cause.
-    pub async fn cause(
-        &mut self,
-        tx: &mut SqliteConnection,
-        workflow_id: i64,
-        event: &Event,
-    ) -> Result<i64, StoreError> {
+    pub async fn cause(&mut self, tx: &mut WriteTx, workflow_id: i64, event: &Event) -> Result<i64, StoreError> {
         let cause = cause_of(workflow_id, event);
         if let Some(id) = self.causes.get(&cause.key) {
             return Ok(*id);
         }
-        let (id, _) = intake::intern_cause(tx, &cause).await?;
+        let id = intake::intern_cause(tx, &cause).await?;
         if self.causes.len() >= ROWS_MAX {
             self.causes.clear();
         }
@@ -99,7 +93,7 @@ impl Interned {
     /// The row of a decision with this fate.
     pub async fn decision(
         &mut self,
-        tx: &mut SqliteConnection,
+        tx: &mut WriteTx,
         policy: &Policy,
         decision: &Decision,
         fate: Fate,
@@ -126,7 +120,7 @@ impl Interned {
     }
 }
 
-async fn store_decision(tx: &mut SqliteConnection, policy: &Policy, key: &DecisionKey) -> Result<i64, StoreError> {
+async fn store_decision(tx: &mut WriteTx, policy: &Policy, key: &DecisionKey) -> Result<i64, StoreError> {
     let resolved = policy.resolved(&key.matched);
     let (fate, fate_id) = match &key.fate {
         Fate::Open => ("open", String::new()),

@@ -2,11 +2,10 @@
 
 use crate::event::{Detail, Disposition, Event, EventType};
 use crate::name::WorkflowName;
-use crate::store::StoreError;
 use crate::store::key::{Key, hash_key};
 use crate::store::letters::{self, LetterRow, ResolutionRow, Returned};
+use crate::store::{StoreError, WriteTx};
 use chrono::{DateTime, Utc};
-use sqlx::SqliteConnection;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The key of an event's dead letter.
@@ -94,7 +93,7 @@ pub struct LetterOps {
 
 impl LetterOps {
     /// Opens or repeats a letter.
-    pub async fn open(&mut self, tx: &mut SqliteConnection, row: LetterRow) -> Result<(), StoreError> {
+    pub async fn open(&mut self, tx: &mut WriteTx, row: LetterRow) -> Result<(), StoreError> {
         if self.resolving.contains_key(&row.key) {
             self.flush_resolving(tx).await?;
         }
@@ -110,7 +109,7 @@ impl LetterOps {
     }
 
     /// Opens or repeats a letter now. True when it was opened.
-    pub async fn open_now(&mut self, tx: &mut SqliteConnection, row: &LetterRow) -> Result<bool, StoreError> {
+    pub async fn open_now(&mut self, tx: &mut WriteTx, row: &LetterRow) -> Result<bool, StoreError> {
         if self.resolving.contains_key(&row.key) {
             self.flush_resolving(tx).await?;
         }
@@ -123,7 +122,7 @@ impl LetterOps {
     }
 
     /// Resolves a letter.
-    pub async fn resolve(&mut self, tx: &mut SqliteConnection, what: Resolves) -> Result<(), StoreError> {
+    pub async fn resolve(&mut self, tx: &mut WriteTx, what: Resolves) -> Result<(), StoreError> {
         match what {
             Resolves::Key(row) => {
                 if self.opening_at.contains_key(&row.key) {
@@ -144,11 +143,7 @@ impl LetterOps {
 
     /// Writes what is pending, and marks causes that came back after they were resolved. Gives the workflows of letters that were
     /// resolved by number.
-    pub async fn flush(
-        mut self,
-        tx: &mut SqliteConnection,
-        now: DateTime<Utc>,
-    ) -> Result<BTreeSet<WorkflowName>, StoreError> {
+    pub async fn flush(mut self, tx: &mut WriteTx, now: DateTime<Utc>) -> Result<BTreeSet<WorkflowName>, StoreError> {
         self.flush_opening(tx).await?;
         let resolved = self.take_resolved(tx).await?;
         if !resolved.is_empty() || !self.returned.is_empty() {
@@ -158,12 +153,12 @@ impl LetterOps {
         Ok(self.progressed)
     }
 
-    async fn flush_opening(&mut self, tx: &mut SqliteConnection) -> Result<(), StoreError> {
+    async fn flush_opening(&mut self, tx: &mut WriteTx) -> Result<(), StoreError> {
         self.opening_at.clear();
         letters::open(tx, &std::mem::take(&mut self.opening)).await
     }
 
-    async fn flush_resolving(&mut self, tx: &mut SqliteConnection) -> Result<(), StoreError> {
+    async fn flush_resolving(&mut self, tx: &mut WriteTx) -> Result<(), StoreError> {
         // Whether a cause has open letters left is asked below: none may be pending then.
         self.flush_opening(tx).await?;
         let resolved = self.take_resolved(tx).await?;
@@ -171,7 +166,7 @@ impl LetterOps {
     }
 
     /// Writes what is to be resolved. Gives the cause of each that was open, and when.
-    async fn take_resolved(&mut self, tx: &mut SqliteConnection) -> Result<Vec<(i64, DateTime<Utc>)>, StoreError> {
+    async fn take_resolved(&mut self, tx: &mut WriteTx) -> Result<Vec<(i64, DateTime<Utc>)>, StoreError> {
         if self.resolving.is_empty() {
             return Ok(Vec::new());
         }

@@ -1,14 +1,14 @@
 //! What counters and dead letters refer to, read once and kept: causes, decisions, and how many dead letters of each are open. Rows of
 //! causes and decisions do not change once written; of open dead letters only what changed since the last look is read again.
 
-use super::{StoreError, from_ms, json};
+use super::{ReadConn, StoreError, from_ms, json};
 use crate::digest::{Fate, FingerprintInfo};
 use crate::event::{Class, Disposition, EventType, Fingerprint};
 use crate::name::WorkflowName;
 use chrono::{DateTime, Utc};
 use foldhash::fast::FixedState;
+use sqlx::Row;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ impl Catalogue {
     /// # Errors
     /// When it was not: the store refers to a row that is not there.
     pub fn cause(&self, id: i64) -> Result<&Arc<Cause>, StoreError> {
-        self.causes.get(&id).ok_or_else(|| missing("causes", id))
+        self.causes.get(&id).ok_or_else(|| StoreError::missing("causes", id))
     }
 
     /// The fate of the events of a decision that was learnt.
@@ -102,7 +102,7 @@ impl Catalogue {
     /// # Errors
     /// When it was not: the store refers to a row that is not there.
     pub fn fate(&self, id: i64) -> Result<&Fate, StoreError> {
-        self.fates.get(&id).ok_or_else(|| missing("decisions", id))
+        self.fates.get(&id).ok_or_else(|| StoreError::missing("decisions", id))
     }
 
     /// The decisions that send to this digest and receiver, of those that were learnt.
@@ -116,11 +116,7 @@ impl Catalogue {
     }
 
     /// Reads the causes and decisions that are not known yet.
-    pub async fn learn(
-        &mut self,
-        conn: &mut SqliteConnection,
-        pairs: impl Iterator<Item = Pair>,
-    ) -> Result<(), StoreError> {
+    pub async fn learn(&mut self, conn: &mut ReadConn, pairs: impl Iterator<Item = Pair>) -> Result<(), StoreError> {
         let (mut causes, mut decisions) = (BTreeSet::new(), BTreeSet::new());
         for (cause, decision) in pairs {
             if !self.causes.contains_key(&cause) {
@@ -134,8 +130,14 @@ impl Catalogue {
         self.learn_decisions(conn, decisions.into_iter()).await
     }
 
-    async fn learn_causes(&mut self, conn: &mut SqliteConnection, ids: &BTreeSet<i64>) -> Result<(), StoreError> {
+    async fn learn_causes(&mut self, conn: &mut ReadConn, ids: &BTreeSet<i64>) -> Result<(), StoreError> {
         if ids.is_empty() {
+            return Ok(());
+        }
+        if let Some(played) = conn.played() {
+            ids.iter()
+                .filter_map(|id| Some((*id, played.intake.read_cause(*id)?)))
+                .for_each(|(id, cause)| self.add_cause(id, cause));
             return Ok(());
         }
         let rows = sqlx::query(
@@ -143,28 +145,39 @@ impl Catalogue {
              FROM causes k JOIN workflows w ON w.id = k.workflow_id WHERE k.id IN (SELECT value FROM json_each(?))",
         )
         .bind(json(ids)?)
-        .fetch_all(conn)
+        .fetch_all(&mut **conn)
         .await?;
         for row in &rows {
-            let mut cause = read_cause(row)?;
-            let next = self.groups.len();
-            if cause.event_type == EventType::Failure && !self.infos.contains_key(&cause.fingerprint) {
-                self.unknown.insert(cause.fingerprint.clone());
-            }
-            cause.group = *self.groups.entry((cause.workflow.clone(), cause.fingerprint.clone())).or_insert(next);
-            self.causes.insert(row.get(0), Arc::new(cause));
+            self.add_cause(row.get(0), read_cause(row)?);
         }
         Ok(())
+    }
+
+    fn add_cause(&mut self, id: i64, mut cause: Cause) {
+        let next = self.groups.len();
+        if cause.event_type == EventType::Failure && !self.infos.contains_key(&cause.fingerprint) {
+            self.unknown.insert(cause.fingerprint.clone());
+        }
+        cause.group = *self.groups.entry((cause.workflow.clone(), cause.fingerprint.clone())).or_insert(next);
+        self.causes.insert(id, Arc::new(cause));
     }
 
     /// Reads the decisions that are not known yet.
     pub async fn learn_decisions(
         &mut self,
-        conn: &mut SqliteConnection,
+        conn: &mut ReadConn,
         ids: impl Iterator<Item = i64>,
     ) -> Result<(), StoreError> {
         let unknown: BTreeSet<i64> = ids.filter(|id| !self.fates.contains_key(id)).collect();
         if unknown.is_empty() {
+            return Ok(());
+        }
+        if let Some(played) = conn.played() {
+            for (id, (fate, targets)) in unknown.iter().filter_map(|id| Some((*id, played.intake.read_decision(*id)?)))
+            {
+                self.fates.insert(id, fate.clone());
+                targets.iter().for_each(|target| _ = self.by_target.entry(target.clone()).or_default().insert(id));
+            }
             return Ok(());
         }
         type Row = (i64, String, String, Option<String>, Option<String>);
@@ -174,14 +187,10 @@ impl Catalogue {
              WHERE d.id IN (SELECT value FROM json_each(?))",
         )
         .bind(json(&unknown)?)
-        .fetch_all(conn)
+        .fetch_all(&mut **conn)
         .await?;
         for (id, fate, fate_id, digest, receiver) in rows {
-            self.fates.entry(id).or_insert_with(|| match fate.as_str() {
-                "silenced" => Fate::Silenced(fate_id),
-                "paged" => Fate::Paged(fate_id),
-                _ => Fate::Digest,
-            });
+            self.fates.entry(id).or_insert_with(|| read_fate(&fate, &fate_id));
             if let (Some(digest), Some(receiver)) = (digest, receiver) {
                 self.by_target.entry((digest, receiver)).or_default().insert(id);
             }
@@ -190,7 +199,19 @@ impl Catalogue {
     }
 
     /// Brings the open dead letters up to date, and learns what they refer to.
-    pub async fn look_at_letters(&mut self, conn: &mut SqliteConnection) -> Result<(), StoreError> {
+    pub async fn look_at_letters(&mut self, conn: &mut ReadConn) -> Result<(), StoreError> {
+        if let Some(played) = conn.played() {
+            let (version, changed) = played.letters.changed_groups(self.letters_version);
+            self.letters_version = version;
+            let pairs: Vec<Pair> = changed.iter().filter(|(_, open)| open.is_some()).map(|(pair, _)| *pair).collect();
+            for (pair, open) in changed {
+                match open {
+                    Some(open) => _ = self.letters.insert(pair, open),
+                    None => _ = self.letters.remove(&pair),
+                }
+            }
+            return self.learn(conn, pairs.into_iter()).await;
+        }
         let rows = sqlx::query(
             "SELECT g.version, g.cause_id, g.decision_id, g.open_count, d.dead_lettered_at, d.id, d.item \
              FROM letter_groups g LEFT JOIN dead_letters d ON d.id = (SELECT l.id FROM dead_letters l \
@@ -198,7 +219,7 @@ impl Catalogue {
              ORDER BY l.dead_lettered_at, l.id LIMIT 1) WHERE g.version > ? ORDER BY g.version",
         )
         .bind(self.letters_version)
-        .fetch_all(&mut *conn)
+        .fetch_all(&mut **conn)
         .await?;
         let mut changed = Vec::with_capacity(rows.len());
         for row in &rows {
@@ -220,8 +241,16 @@ impl Catalogue {
     }
 
     /// Reads what is to be known of failures that were learnt.
-    pub async fn learn_infos(&mut self, conn: &mut SqliteConnection) -> Result<(), StoreError> {
+    pub async fn learn_infos(&mut self, conn: &mut ReadConn) -> Result<(), StoreError> {
         if self.unknown.is_empty() {
+            return Ok(());
+        }
+        if let Some(played) = conn.played() {
+            for fingerprint in std::mem::take(&mut self.unknown) {
+                if let Some(info) = played.intake.info(&fingerprint) {
+                    self.infos.insert(fingerprint, info);
+                }
+            }
             return Ok(());
         }
         // With one min() SQLite takes the other columns from the row that has the minimum.
@@ -231,7 +260,7 @@ impl Catalogue {
              WHERE k.fingerprint IN (SELECT value FROM json_each(?1)) AND k.event_type = 'failure' GROUP BY k.fingerprint",
         )
         .bind(json(&self.unknown)?)
-        .fetch_all(conn)
+        .fetch_all(&mut **conn)
         .await?;
         for row in &rows {
             self.infos.insert(Fingerprint(row.get::<String, _>(0).into()), read_info(row)?);
@@ -246,8 +275,12 @@ impl Catalogue {
     }
 }
 
-fn missing(what: &'static str, id: i64) -> StoreError {
-    StoreError::Corrupt { what, why: format!("row {id} is not there") }
+pub(super) fn read_fate(word: &str, id: &str) -> Fate {
+    match word {
+        "silenced" => Fate::Silenced(id.to_owned()),
+        "paged" => Fate::Paged(id.to_owned()),
+        _ => Fate::Digest,
+    }
 }
 
 fn parsed<T>(what: &'static str, word: &str, value: Option<T>) -> Result<T, StoreError> {

@@ -2,14 +2,14 @@
 //! for is decided from the catalogue, and sentences, orders and caps are `digest::compose`'s work.
 
 use super::catalogue::{Oldest, Pair};
-use super::{StoreError, from_ms, incidents, list, to_ms};
+use super::{ReadConn, StoreError, from_ms, incidents, list, to_ms};
 use crate::digest::{UnreadableLine, Window};
 use crate::event::Fingerprint;
 use crate::incident::Incident;
 use crate::name::WorkflowName;
 use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::Row;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
@@ -146,7 +146,10 @@ pub struct Happened {
 }
 
 /// Reads what happened in a window and in the one before.
-pub async fn happened(conn: &mut SqliteConnection, window: Window, before: Window) -> Result<Happened, StoreError> {
+pub async fn happened(conn: &mut ReadConn, window: Window, before: Window) -> Result<Happened, StoreError> {
+    if let Some(played) = conn.played() {
+        return Ok(played.happened((window, bucket_of(window)), before));
+    }
     let length = before.end_at - before.start_at;
     let row = sqlx::query(sqlx::AssertSqlSafe(LISTS.as_str()))
         .bind(to_ms(window.start_at))
@@ -155,7 +158,7 @@ pub async fn happened(conn: &mut SqliteConnection, window: Window, before: Windo
         .bind(to_ms(before.start_at))
         .bind(to_ms(before.end_at))
         .bind(length.num_milliseconds().max(1))
-        .fetch_one(conn)
+        .fetch_one(&mut **conn)
         .await?;
     let mut shift = LetterShift::default();
     for (is_later, cause, decision, count) in list::<(u8, i64, i64, u64)>(row.get(6))? {
@@ -207,22 +210,29 @@ fn read_lists(row: &SqliteRow, first: usize) -> Result<Lists, StoreError> {
     })
 }
 
-/// Workflows of the newest letters for a digest and receiver that arrived before the end of a window, newest first, at most 200.
+/// Letters that patterns are looked for in, at most, before an owner's own are picked.
+const LAST_LETTERS_MAX: usize = 200;
+
+/// Workflows of the newest letters for a digest and receiver that arrived before the end of a window, newest first, at most `LAST_LETTERS_MAX`.
 pub async fn last_letters(
-    conn: &mut SqliteConnection,
+    conn: &mut ReadConn,
     digest: &str,
     receiver: &str,
     end_at: DateTime<Utc>,
 ) -> Result<Vec<WorkflowName>, StoreError> {
+    if let Some(played) = conn.played() {
+        return Ok(played.last_letters((digest, receiver), end_at, LAST_LETTERS_MAX));
+    }
     let rows: Vec<(String,)> = sqlx::query_as(
         "SELECT w.name FROM dead_letters d JOIN causes k ON k.id = d.cause_id JOIN workflows w ON w.id = k.workflow_id \
          JOIN decision_targets t ON t.digest = ?1 AND t.receiver = ?2 AND t.decision_id = d.decision_id \
-         WHERE d.dead_lettered_at < ?3 ORDER BY d.dead_lettered_at DESC, d.id DESC LIMIT 200",
+         WHERE d.dead_lettered_at < ?3 ORDER BY d.dead_lettered_at DESC, d.id DESC LIMIT ?4",
     )
     .bind(digest)
     .bind(receiver)
     .bind(to_ms(end_at))
-    .fetch_all(conn)
+    .bind(LAST_LETTERS_MAX as i64)
+    .fetch_all(&mut **conn)
     .await?;
     Ok(rows.into_iter().map(|(name,)| WorkflowName::new(name)).collect())
 }
@@ -240,10 +250,13 @@ pub struct OpenIncident {
 
 /// Incidents that were open at some instant of a window, oldest first.
 pub async fn incidents(
-    conn: &mut SqliteConnection,
+    conn: &mut ReadConn,
     known: &mut incidents::Known,
     window: Window,
 ) -> Result<Vec<OpenIncident>, StoreError> {
+    if let Some(played) = conn.played() {
+        return Ok(played.incidents_in(window));
+    }
     let rows = sqlx::query(
         "SELECT i.id, i.version, coalesce(l.open_count, 0), \
          (SELECT json_group_array(d.id) FROM decisions d INDEXED BY decisions_paged \
@@ -253,7 +266,7 @@ pub async fn incidents(
     )
     .bind(to_ms(window.start_at))
     .bind(to_ms(window.end_at))
-    .fetch_all(&mut *conn)
+    .fetch_all(&mut **conn)
     .await?;
     known.refresh(conn, &rows.iter().map(|row| (row.get(0), row.get(1))).collect()).await?;
     let mut found = Vec::with_capacity(rows.len());
@@ -270,11 +283,14 @@ pub async fn incidents(
 
 /// When each workflow was last heard, and when the first event ever arrived, to the minute.
 pub async fn hearing(
-    conn: &mut SqliteConnection,
+    conn: &mut ReadConn,
 ) -> Result<(BTreeMap<WorkflowName, DateTime<Utc>>, Option<DateTime<Utc>>), StoreError> {
+    if let Some(played) = conn.played() {
+        return Ok((played.intake.last_heard(), played.counters.first_minute()));
+    }
     let sql =
         "SELECT json_group_array(json_array(name, last_heard_at)), (SELECT min(minute) FROM counters) FROM workflows";
-    let (text, first_minute): (String, Option<i64>) = sqlx::query_as(sql).fetch_one(conn).await?;
+    let (text, first_minute): (String, Option<i64>) = sqlx::query_as(sql).fetch_one(&mut **conn).await?;
     let rows = list::<(String, i64)>(&text)?.into_iter();
     let last_heard = rows.map(|(name, at)| (WorkflowName::new(name), from_ms(at))).collect();
     Ok((last_heard, first_minute.map(from_ms)))

@@ -1,7 +1,7 @@
 //! Incidents in the store. Their states are moved by the `incident` room; here they are read and written whole.
 
 use super::bulk::Bulk;
-use super::{StoreError, json, to_ms};
+use super::{ReadConn, StoreError, WriteTx, json, to_ms};
 use crate::incident::{Incident, IncidentId, IncidentState};
 use sqlx::{SqliteConnection, SqlitePool};
 use std::collections::{BTreeMap, HashMap};
@@ -23,28 +23,41 @@ fn write(incident: &Incident) -> Result<String, StoreError> {
 }
 
 /// The row number that the next incident will have.
-pub async fn next_id(tx: &mut SqliteConnection) -> Result<IncidentId, StoreError> {
-    let (last,): (Option<i64>,) = sqlx::query_as("SELECT max(id) FROM incidents").fetch_one(tx).await?;
+pub async fn next_id(tx: &mut WriteTx) -> Result<IncidentId, StoreError> {
+    if let Some(played) = tx.played() {
+        return Ok(played.incidents.next_id());
+    }
+    let (last,): (Option<i64>,) = sqlx::query_as("SELECT max(id) FROM incidents").fetch_one(&mut **tx).await?;
     Ok(IncidentId(last.unwrap_or(0) + 1))
 }
 
 /// The unresolved incident that a key leads to.
-pub async fn find_open(tx: &mut SqliteConnection, key: &str) -> Result<Option<Incident>, StoreError> {
+pub async fn find_open(tx: &mut WriteTx, key: &str) -> Result<Option<Incident>, StoreError> {
+    if let Some(played) = tx.played() {
+        return Ok(played.incidents.of_key(key).cloned());
+    }
     let row: Option<(String,)> =
         sqlx::query_as("SELECT i.body FROM incident_keys k JOIN incidents i ON i.id = k.incident_id WHERE k.key = ?")
             .bind(key)
-            .fetch_optional(tx)
+            .fetch_optional(&mut **tx)
             .await?;
     Ok(row.and_then(|(body,)| readable(&body)))
 }
 
-/// Unresolved incidents that a downstream caused, newest first.
-pub async fn open_of_downstream(tx: &mut SqliteConnection, downstream: &str) -> Result<Vec<Incident>, StoreError> {
+/// Incidents of one downstream that are looked at.
+const SHARING_MAX: usize = 20;
+
+/// Unresolved incidents that a downstream caused, newest first, at most `SHARING_MAX`.
+pub async fn open_of_downstream(tx: &mut WriteTx, downstream: &str) -> Result<Vec<Incident>, StoreError> {
+    if let Some(played) = tx.played() {
+        return Ok(played.incidents.of_downstream(downstream).take(SHARING_MAX).cloned().collect());
+    }
     let rows: Vec<(String,)> = sqlx::query_as(
-        "SELECT body FROM incidents WHERE state <> 'resolved' AND downstream = ? ORDER BY id DESC LIMIT 20",
+        "SELECT body FROM incidents WHERE state <> 'resolved' AND downstream = ? ORDER BY id DESC LIMIT ?",
     )
     .bind(downstream)
-    .fetch_all(tx)
+    .bind(SHARING_MAX as i64)
+    .fetch_all(&mut **tx)
     .await?;
     Ok(rows.iter().filter_map(|(body,)| readable(body)).collect())
 }
@@ -109,13 +122,16 @@ pub struct Unresolved {
 }
 
 /// Every unresolved incident with its open dead letters, oldest first. Of one instant only in a transaction.
-pub async fn all_open(conn: &mut SqliteConnection, known: &mut Known) -> Result<Vec<Unresolved>, StoreError> {
+pub async fn all_open(conn: &mut ReadConn, known: &mut Known) -> Result<Vec<Unresolved>, StoreError> {
+    if let Some(played) = conn.played() {
+        return Ok(played.unresolved());
+    }
     let (text,): (String,) = sqlx::query_as(
         "SELECT json_group_array(json_array(id, version, open)) FROM ( \
          SELECT i.id, i.version, coalesce(l.open_count, 0) AS open FROM incidents i \
          LEFT JOIN incident_letters l ON l.incident_id = i.id WHERE i.state <> 'resolved' ORDER BY i.id)",
     )
-    .fetch_one(&mut *conn)
+    .fetch_one(&mut **conn)
     .await?;
     let rows: Vec<(i64, i64, i64)> = super::list(&text)?;
     known.refresh(conn, &rows.iter().map(|(id, version, _)| (*id, *version)).collect()).await?;
@@ -127,27 +143,36 @@ pub async fn all_open(conn: &mut SqliteConnection, known: &mut Known) -> Result<
 }
 
 /// Every unresolved incident, oldest first.
-pub async fn unresolved(tx: &mut SqliteConnection) -> Result<Vec<Incident>, StoreError> {
+pub async fn unresolved(tx: &mut WriteTx) -> Result<Vec<Incident>, StoreError> {
+    if let Some(played) = tx.played() {
+        return Ok(played.incidents.unresolved().map(|row| Incident::clone(&row.incident)).collect());
+    }
     let rows: Vec<(String,)> =
-        sqlx::query_as("SELECT body FROM incidents WHERE state <> 'resolved' ORDER BY id").fetch_all(tx).await?;
+        sqlx::query_as("SELECT body FROM incidents WHERE state <> 'resolved' ORDER BY id").fetch_all(&mut **tx).await?;
     Ok(rows.iter().filter_map(|(body,)| readable(body)).collect())
 }
 
 /// One incident, inside a transaction.
-pub async fn find(tx: &mut SqliteConnection, id: IncidentId) -> Result<Option<Incident>, StoreError> {
+pub async fn find(tx: &mut WriteTx, id: IncidentId) -> Result<Option<Incident>, StoreError> {
+    if let Some(played) = tx.played() {
+        return Ok(played.incidents.get(id).map(|row| Incident::clone(&row.incident)));
+    }
     let row: Option<(String,)> =
-        sqlx::query_as("SELECT body FROM incidents WHERE id = ?").bind(id.0).fetch_optional(tx).await?;
+        sqlx::query_as("SELECT body FROM incidents WHERE id = ?").bind(id.0).fetch_optional(&mut **tx).await?;
     row.map(|(body,)| read(&body)).transpose()
 }
 
 /// One incident with how many of its dead letters are open, inside a transaction, whether it is resolved or not.
-pub async fn find_again(tx: &mut SqliteConnection, id: IncidentId) -> Result<Option<Unresolved>, StoreError> {
+pub async fn find_again(tx: &mut WriteTx, id: IncidentId) -> Result<Option<Unresolved>, StoreError> {
+    if let Some(played) = tx.played() {
+        return Ok(played.incidents.get(id).map(|row| played.with_letters(row)));
+    }
     let row: Option<(String, i64, i64)> = sqlx::query_as(
         "SELECT body, version, (SELECT coalesce(sum(open_count), 0) FROM incident_letters WHERE incident_id = ?1) \
          FROM incidents WHERE id = ?1",
     )
     .bind(id.0)
-    .fetch_optional(tx)
+    .fetch_optional(&mut **tx)
     .await?;
     let read = |(body, version, open): (String, i64, i64)| {
         Ok(Unresolved { incident: Arc::new(read(&body)?), version, open_letters: open.unsigned_abs() })
@@ -174,7 +199,11 @@ pub async fn list(pool: &SqlitePool, before: i64, limit: i64) -> Result<Vec<Inci
 
 /// Writes an incident whole; one that is resolved loses its keys, so that the next failure opens a new one. Versions begin with the instant
 /// of opening: a row number comes again when the last rows were forgotten, and must not pass for what it was.
-pub async fn save(tx: &mut SqliteConnection, incident: &Incident) -> Result<(), StoreError> {
+pub async fn save(tx: &mut WriteTx, incident: &Incident) -> Result<(), StoreError> {
+    if let Some(played) = tx.played() {
+        played.incidents.save(incident.clone());
+        return Ok(());
+    }
     sqlx::query(
         "INSERT INTO incidents (id, state, downstream, opened_at, resolved_at, body, version) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?4) \
          ON CONFLICT (id) DO UPDATE SET state = excluded.state, resolved_at = excluded.resolved_at, body = excluded.body, \
@@ -186,13 +215,20 @@ pub async fn save(tx: &mut SqliteConnection, incident: &Incident) -> Result<(), 
     .bind(to_ms(incident.opened_at))
     .bind(incident.resolved_at.map(to_ms))
     .bind(write(incident)?)
-    .execute(&mut *tx)
+    .execute(&mut **tx)
     .await?;
     drop_keys(tx, incident).await
 }
 
 /// Writes an incident whole, as [`save`] does, if it is still of this version. False when it is not.
-pub async fn save_if(tx: &mut SqliteConnection, incident: &Incident, version: i64) -> Result<bool, StoreError> {
+pub async fn save_if(tx: &mut WriteTx, incident: &Incident, version: i64) -> Result<bool, StoreError> {
+    if let Some(played) = tx.played() {
+        let is_same = played.incidents.get(incident.id).is_some_and(|row| row.version == version);
+        if is_same {
+            played.incidents.save(incident.clone());
+        }
+        return Ok(is_same);
+    }
     let done = sqlx::query(
         "UPDATE incidents SET state = ?, resolved_at = ?, body = ?, version = version + 1 WHERE id = ? AND version = ?",
     )
@@ -201,7 +237,7 @@ pub async fn save_if(tx: &mut SqliteConnection, incident: &Incident, version: i6
     .bind(write(incident)?)
     .bind(incident.id.0)
     .bind(version)
-    .execute(&mut *tx)
+    .execute(&mut **tx)
     .await?;
     if done.rows_affected() == 0 {
         return Ok(false);
@@ -210,29 +246,29 @@ pub async fn save_if(tx: &mut SqliteConnection, incident: &Incident, version: i6
     Ok(true)
 }
 
-async fn drop_keys(tx: &mut SqliteConnection, incident: &Incident) -> Result<(), StoreError> {
+async fn drop_keys(tx: &mut WriteTx, incident: &Incident) -> Result<(), StoreError> {
     match incident.state {
         IncidentState::Open | IncidentState::Acknowledged => {}
         IncidentState::Resolved => {
-            sqlx::query("DELETE FROM incident_keys WHERE incident_id = ?").bind(incident.id.0).execute(tx).await?;
+            sqlx::query("DELETE FROM incident_keys WHERE incident_id = ?")
+                .bind(incident.id.0)
+                .execute(&mut **tx)
+                .await?;
         }
     }
     Ok(())
 }
 
-/// Every key that leads to an unresolved incident.
-pub async fn open_keys(tx: &mut SqliteConnection) -> Result<Vec<(String, IncidentId)>, StoreError> {
-    let rows: Vec<(String, i64)> =
-        sqlx::query_as("SELECT key, incident_id FROM incident_keys ORDER BY key").fetch_all(tx).await?;
-    Ok(rows.into_iter().map(|(key, id)| (key, IncidentId(id))).collect())
-}
-
 /// Leads a key to an incident.
-pub async fn add_key(tx: &mut SqliteConnection, key: &str, id: IncidentId) -> Result<(), StoreError> {
+pub async fn add_key(tx: &mut WriteTx, key: &str, id: IncidentId) -> Result<(), StoreError> {
+    if let Some(played) = tx.played() {
+        played.incidents.add_key(key, id);
+        return Ok(());
+    }
     sqlx::query("INSERT INTO incident_keys (key, incident_id) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET incident_id = excluded.incident_id")
         .bind(key)
         .bind(id.0)
-        .execute(tx)
+        .execute(&mut **tx)
         .await?;
     Ok(())
 }
@@ -259,7 +295,7 @@ pub async fn open_by_domain(pool: &SqlitePool) -> Result<Vec<(String, i64)>, Sto
 mod tests {
     use super::*;
     use crate::incident::{JoinedSymptom, Terms};
-    use crate::store::{Store, WriteTx};
+    use crate::store::Store;
     use crate::workflow::Domain;
     use chrono::DateTime;
     use std::time::Duration;
@@ -285,36 +321,45 @@ mod tests {
         Incident::open_by_symptom(IncidentId(id), symptom, &["pay".into()], Domain::Money, terms, id, at)
     }
 
-    async fn open(tx: &mut WriteTx, known: &mut Known) -> Vec<(i64, i64)> {
-        all_open(tx, known).await.unwrap().iter().map(|open| (open.incident.id.0, open.version)).collect()
+    async fn open(store: &Store, known: &mut Known) -> Vec<(i64, i64)> {
+        let mut reader = store.read().await.unwrap();
+        let open = all_open(&mut reader, known).await.unwrap();
+        open.iter().map(|open| (open.incident.id.0, open.version)).collect()
+    }
+
+    async fn save_all(store: &Store, incidents: impl Iterator<Item = Incident>) {
+        let mut tx = store.begin().await.unwrap();
+        for incident in incidents {
+            save(&mut tx, &incident).await.unwrap();
+        }
+        tx.commit().await.unwrap();
     }
 
     #[tokio::test]
     async fn however_many_are_open_and_whichever_has_changed_all_are_given() {
-        let store = Store::open("sqlite::memory:").await.unwrap();
-        let (mut tx, mut known) = (store.begin().await.unwrap(), Known::default());
+        let (store, mut known) = (Store::open("sqlite::memory:").await.unwrap(), Known::default());
         let count = KNOWN_MAX as i64 + 2;
-        for id in 1..=count {
-            save(&mut tx, &incident(id)).await.unwrap();
-        }
-        let all = open(&mut tx, &mut known).await;
+        save_all(&store, (1..=count).map(incident)).await;
+        let all = open(&store, &mut known).await;
         assert_eq!(all.len() as i64, count);
-        save(&mut tx, &incident(1)).await.unwrap();
-        let again = open(&mut tx, &mut known).await;
+        save_all(&store, std::iter::once(incident(1))).await;
+        let again = open(&store, &mut known).await;
         assert_eq!(again[0], (all[0].0, all[0].1 + 1));
         assert_eq!(again[1..], all[1..]);
     }
 
     #[tokio::test]
     async fn what_has_changed_since_it_was_read_is_not_overwritten() {
-        let store = Store::open("sqlite::memory:").await.unwrap();
-        let (mut tx, mut known) = (store.begin().await.unwrap(), Known::default());
-        save(&mut tx, &incident(1)).await.unwrap();
-        let (_, version) = open(&mut tx, &mut known).await[0];
-        assert!(save_if(&mut tx, &incident(1), version).await.unwrap());
-        assert!(!save_if(&mut tx, &incident(1), version).await.unwrap());
-        let again = find_again(&mut tx, IncidentId(1)).await.unwrap().unwrap();
-        assert_eq!((again.version, again.open_letters), (version + 1, 0));
-        assert!(save_if(&mut tx, &again.incident, again.version).await.unwrap());
+        for store in [Store::open("sqlite::memory:").await.unwrap(), Store::open_to_play().await.unwrap()] {
+            let mut known = Known::default();
+            save_all(&store, std::iter::once(incident(1))).await;
+            let (_, version) = open(&store, &mut known).await[0];
+            let mut tx = store.begin().await.unwrap();
+            assert!(save_if(&mut tx, &incident(1), version).await.unwrap());
+            assert!(!save_if(&mut tx, &incident(1), version).await.unwrap());
+            let again = find_again(&mut tx, IncidentId(1)).await.unwrap().unwrap();
+            assert_eq!((again.version, again.open_letters), (version + 1, 0));
+            assert!(save_if(&mut tx, &again.incident, again.version).await.unwrap());
+        }
     }
 }

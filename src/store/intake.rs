@@ -3,7 +3,7 @@
 
 use super::bulk::Bulk;
 use super::key::Key;
-use super::{StoreError, to_ms};
+use super::{StoreError, WriteTx, to_ms};
 use crate::event::{Class, Disposition, EventType};
 use crate::name::{DigestName, ReceiverName};
 use chrono::{DateTime, Utc};
@@ -98,6 +98,18 @@ pub struct Sums {
     pub late: i64,
 }
 
+impl Sums {
+    /// Adds what else was counted.
+    pub fn add(&mut self, other: Self) {
+        self.events += other.events;
+        self.ok += other.ok;
+        self.failed += other.failed;
+        self.took_ms += other.took_ms;
+        self.took += other.took;
+        self.late += other.late;
+    }
+}
+
 /// Key and sums of a counter row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterRow {
@@ -183,7 +195,11 @@ pub async fn content_hash(tx: &mut SqliteConnection, key: &Key) -> Result<Option
 }
 
 /// Adds to the counters, of a later minute where theirs is told already.
-pub async fn add_counters(tx: &mut SqliteConnection, rows: &[CounterRow]) -> Result<(), StoreError> {
+pub async fn add_counters(tx: &mut WriteTx, rows: &[CounterRow]) -> Result<(), StoreError> {
+    if let Some(played) = tx.played() {
+        played.counters.add(rows);
+        return Ok(());
+    }
     ADD_COUNTERS
         .execute(tx, rows, |query, row| {
             query
@@ -202,23 +218,29 @@ pub async fn add_counters(tx: &mut SqliteConnection, rows: &[CounterRow]) -> Res
 }
 
 /// The row of a workflow, made when it is new.
-pub async fn intern_workflow(tx: &mut SqliteConnection, name: &str, at: DateTime<Utc>) -> Result<i64, StoreError> {
+pub async fn intern_workflow(tx: &mut WriteTx, name: &str, at: DateTime<Utc>) -> Result<i64, StoreError> {
+    if let Some(played) = tx.played() {
+        return Ok(played.intake.workflow(name, at));
+    }
     let (id,): (i64,) = sqlx::query_as(
         "INSERT INTO workflows (name, first_heard_at, last_heard_at) VALUES (?, ?2, ?2) \
          ON CONFLICT (name) DO UPDATE SET last_heard_at = max(last_heard_at, excluded.last_heard_at) RETURNING id",
     )
     .bind(name)
     .bind(to_ms(at))
-    .fetch_one(tx)
+    .fetch_one(&mut **tx)
     .await?;
     Ok(id)
 }
 
-/// The row of a cause, made when it is new; and when its last dead letter was resolved, if none is open.
-pub async fn intern_cause(tx: &mut SqliteConnection, cause: &NewCause<'_>) -> Result<(i64, Option<i64>), StoreError> {
-    let row = sqlx::query_as(
+/// The row of a cause, made when it is new.
+pub async fn intern_cause(tx: &mut WriteTx, cause: &NewCause<'_>) -> Result<i64, StoreError> {
+    if let Some(played) = tx.played() {
+        return played.intake.cause(cause).ok_or_else(|| StoreError::missing("workflows", cause.workflow_id));
+    }
+    let (id,): (i64,) = sqlx::query_as(
         "INSERT INTO causes (key, fingerprint, workflow_id, event_type, class, disposition, step, downstream, error_type, strategy, sample, first_seen_at) \
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING id, resolved_at",
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING id",
     )
     .bind(&cause.key[..])
     .bind(cause.fingerprint)
@@ -232,13 +254,16 @@ pub async fn intern_cause(tx: &mut SqliteConnection, cause: &NewCause<'_>) -> Re
     .bind(cause.strategy)
     .bind(cause.sample)
     .bind(to_ms(cause.first_seen_at))
-    .fetch_one(tx)
+    .fetch_one(&mut **tx)
     .await?;
-    Ok(row)
+    Ok(id)
 }
 
 /// The row of a decision, made when it is new, with the digests that it is for.
-pub async fn intern_decision(tx: &mut SqliteConnection, decision: &NewDecision<'_>) -> Result<i64, StoreError> {
+pub async fn intern_decision(tx: &mut WriteTx, decision: &NewDecision<'_>) -> Result<i64, StoreError> {
+    if let Some(played) = tx.played() {
+        return Ok(played.intake.decision(decision));
+    }
     let digests = serde_json::to_string(decision.digests)
         .map_err(|e| StoreError::Corrupt { what: "decisions.digests", why: e.to_string() })?;
     let (id,): (i64,) = sqlx::query_as(
@@ -252,7 +277,7 @@ pub async fn intern_decision(tx: &mut SqliteConnection, decision: &NewDecision<'
     .bind(decision.fate)
     .bind(decision.fate_id)
     .bind(decision.reason)
-    .fetch_one(&mut *tx)
+    .fetch_one(&mut **tx)
     .await?;
     for (digest, receiver) in decision.digests {
         sqlx::query(
@@ -261,7 +286,7 @@ pub async fn intern_decision(tx: &mut SqliteConnection, decision: &NewDecision<'
         .bind(digest.as_str())
         .bind(receiver.as_str())
         .bind(id)
-        .execute(&mut *tx)
+        .execute(&mut **tx)
         .await?;
     }
     Ok(id)
@@ -269,19 +294,22 @@ pub async fn intern_decision(tx: &mut SqliteConnection, decision: &NewDecision<'
 
 /// Takes new totals of a producer and gives what they add: nothing when they were overtaken by a newer report.
 pub async fn advance_producer(
-    tx: &mut SqliteConnection,
+    tx: &mut WriteTx,
     workflow_id: i64,
     producer: &str,
     epoch: &str,
     totals: (i64, i64),
 ) -> Result<(i64, i64), StoreError> {
+    if let Some(played) = tx.played() {
+        return Ok(played.intake.advance_producer((workflow_id, producer.to_owned(), epoch.to_owned()), totals));
+    }
     let known: Option<(i64, i64)> = sqlx::query_as(
         "SELECT ok_total, failed_total FROM producers WHERE workflow_id = ? AND producer = ? AND epoch = ?",
     )
     .bind(workflow_id)
     .bind(producer)
     .bind(epoch)
-    .fetch_optional(&mut *tx)
+    .fetch_optional(&mut **tx)
     .await?;
     let (ok, failed) = known.unwrap_or((0, 0));
     let added = ((totals.0 - ok).max(0), (totals.1 - failed).max(0));
@@ -295,13 +323,16 @@ pub async fn advance_producer(
     .bind(epoch)
     .bind(totals.0)
     .bind(totals.1)
-    .execute(tx)
+    .execute(&mut **tx)
     .await?;
     Ok(added)
 }
 
 /// Keeps an unreadable message. False when it is kept already, because it was delivered before.
-pub async fn insert_quarantine(tx: &mut SqliteConnection, row: &QuarantineRow) -> Result<bool, StoreError> {
+pub async fn insert_quarantine(tx: &mut WriteTx, row: &QuarantineRow) -> Result<bool, StoreError> {
+    if let Some(played) = tx.played() {
+        return Ok(played.intake.quarantine(row));
+    }
     let done = sqlx::query(
         "INSERT INTO quarantine (stream, sequence, subject, headers, reason, explanation, received_at, raw) \
          VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
@@ -314,7 +345,7 @@ pub async fn insert_quarantine(tx: &mut SqliteConnection, row: &QuarantineRow) -
     .bind(&row.explanation)
     .bind(to_ms(row.received_at))
     .bind(&row.raw)
-    .execute(tx)
+    .execute(&mut **tx)
     .await?;
     Ok(done.rows_affected() == 1)
 }
@@ -369,7 +400,11 @@ pub async fn note_progress(
 }
 
 /// The highest row number of `events`, 0 when there is none.
-pub async fn last_seq(tx: &mut SqliteConnection) -> Result<i64, StoreError> {
-    let (seq,): (Option<i64>,) = sqlx::query_as("SELECT max(seq) FROM events").fetch_one(tx).await?;
+pub async fn last_seq(tx: &mut WriteTx) -> Result<i64, StoreError> {
+    if tx.played().is_some() {
+        // A play keeps no events.
+        return Ok(0);
+    }
+    let (seq,): (Option<i64>,) = sqlx::query_as("SELECT max(seq) FROM events").fetch_one(&mut **tx).await?;
     Ok(seq.unwrap_or(0))
 }

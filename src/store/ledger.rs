@@ -1,10 +1,10 @@
 //! The ledger of digests: how far each (digest, receiver) is told, and the frozen snapshot of each window.
 
-use super::{StoreError, from_ms, to_ms};
+use super::{ReadConn, StoreError, WriteTx, from_ms, to_ms};
 use crate::name::WorkflowName;
 use chrono::{DateTime, Utc};
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection, SqliteExecutor, SqlitePool};
+use sqlx::{Row, SqliteConnection, SqlitePool};
 use std::collections::BTreeMap;
 
 /// How far a (digest, receiver) is told.
@@ -21,22 +21,21 @@ pub struct Cover {
 }
 
 /// The cover of (digest, receiver); none when it was never looked at.
-pub async fn cover(
-    executor: impl SqliteExecutor<'_>,
-    digest: &str,
-    receiver: &str,
-) -> Result<Option<Cover>, StoreError> {
-    Ok(covers(executor).await?.remove(&(digest.to_owned(), receiver.to_owned())))
+pub async fn cover(conn: &mut ReadConn, digest: &str, receiver: &str) -> Result<Option<Cover>, StoreError> {
+    Ok(covers(conn).await?.remove(&(digest.to_owned(), receiver.to_owned())))
 }
 
 /// Covers by digest and receiver.
 pub type Covers = BTreeMap<(String, String), Cover>;
 
 /// Every cover.
-pub async fn covers(executor: impl SqliteExecutor<'_>) -> Result<Covers, StoreError> {
+pub async fn covers(conn: &mut ReadConn) -> Result<Covers, StoreError> {
+    if let Some(played) = conn.played() {
+        return Ok(played.ledger.covers().clone());
+    }
     let rows =
         sqlx::query("SELECT digest, receiver, covered_until, schedule, in_force_since, left_at FROM digest_cover")
-            .fetch_all(executor)
+            .fetch_all(&mut **conn)
             .await?;
     let cover = |row: &SqliteRow| Cover {
         until: from_ms(row.get(2)),
@@ -48,12 +47,12 @@ pub async fn covers(executor: impl SqliteExecutor<'_>) -> Result<Covers, StoreEr
 }
 
 /// Starts the first window of (digest, receiver).
-pub async fn begin_cover(
-    tx: &mut SqliteConnection,
-    digest: &str,
-    receiver: &str,
-    cover: &Cover,
-) -> Result<(), StoreError> {
+pub async fn begin_cover(tx: &mut WriteTx, digest: &str, receiver: &str, cover: &Cover) -> Result<(), StoreError> {
+    if let Some(played) = tx.played() {
+        played.ledger.begin_cover((digest.to_owned(), receiver.to_owned()), cover);
+        played.counters.note_told(cover.until);
+        return Ok(());
+    }
     sqlx::query(
         "INSERT INTO digest_cover (digest, receiver, covered_until, schedule, in_force_since) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
     )
@@ -62,7 +61,7 @@ pub async fn begin_cover(
     .bind(to_ms(cover.until))
     .bind(&cover.schedule)
     .bind(cover.in_force_since.map(to_ms))
-    .execute(tx)
+    .execute(&mut **tx)
     .await?;
     Ok(())
 }
@@ -87,12 +86,20 @@ pub async fn note_schedule(
 
 /// Moves the cover from `from` to `to`. False when somebody else moved it: then this window is not ours.
 pub async fn advance_cover(
-    tx: &mut SqliteConnection,
+    tx: &mut WriteTx,
     digest: &str,
     receiver: &str,
     from: DateTime<Utc>,
     to: DateTime<Utc>,
 ) -> Result<bool, StoreError> {
+    if let Some(played) = tx.played() {
+        let is_moved = played.ledger.advance_cover(&(digest.to_owned(), receiver.to_owned()), from, to);
+        if is_moved {
+            played.counters.note_told(to);
+        }
+        return Ok(is_moved);
+    }
+
     let done = sqlx::query(
         "UPDATE digest_cover SET covered_until = ?4 WHERE digest = ?1 AND receiver = ?2 AND covered_until = ?3",
     )
@@ -100,7 +107,7 @@ pub async fn advance_cover(
     .bind(receiver)
     .bind(to_ms(from))
     .bind(to_ms(to))
-    .execute(tx)
+    .execute(&mut **tx)
     .await?;
     Ok(done.rows_affected() == 1)
 }
@@ -204,7 +211,10 @@ pub struct DigestRow {
 }
 
 /// Keeps a composed window.
-pub async fn insert(tx: &mut SqliteConnection, row: &DigestRow) -> Result<i64, StoreError> {
+pub async fn insert(tx: &mut WriteTx, row: &DigestRow) -> Result<i64, StoreError> {
+    if let Some(played) = tx.played() {
+        return Ok(played.ledger.insert_digest(row));
+    }
     let (id,): (i64,) = sqlx::query_as(
         "INSERT INTO digests (digest, receiver, window_start, window_end, due_at, composed_at, state, late, incomplete, number, counts, view) \
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
@@ -221,7 +231,7 @@ pub async fn insert(tx: &mut SqliteConnection, row: &DigestRow) -> Result<i64, S
     .bind(row.number)
     .bind(&row.counts)
     .bind(&row.view)
-    .fetch_one(tx)
+    .fetch_one(&mut **tx)
     .await?;
     Ok(id)
 }
@@ -259,24 +269,6 @@ pub async fn get(pool: &SqlitePool, id: i64) -> Result<Option<DigestRow>, StoreE
     let sql = format!("{DIGEST} WHERE id = ?");
     let row = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(id).fetch_optional(pool).await?;
     Ok(row.as_ref().map(digest))
-}
-
-/// Windows by row, without what they say.
-pub async fn heads(conn: &mut SqliteConnection, ids: &[i64]) -> Result<BTreeMap<i64, DigestRow>, StoreError> {
-    if ids.is_empty() {
-        return Ok(BTreeMap::new());
-    }
-    let list = serde_json::to_string(ids).map_err(|e| StoreError::Corrupt { what: "digests", why: e.to_string() })?;
-    let select = DIGEST.replace("counts, view", "counts, ''");
-    let sql = format!("{select} WHERE id IN (SELECT value FROM json_each(?))");
-    let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(list).fetch_all(conn).await?;
-    Ok(rows.iter().map(digest).map(|row| (row.id, row)).collect())
-}
-
-/// Forgets windows that were composed before `at`.
-pub async fn forget_before(tx: &mut SqliteConnection, at: DateTime<Utc>) -> Result<(), StoreError> {
-    sqlx::query("DELETE FROM digests WHERE composed_at < ?").bind(to_ms(at)).execute(tx).await?;
-    Ok(())
 }
 
 /// The window of (digest, receiver) that holds `at`, once it was composed.

@@ -2,11 +2,11 @@
 
 use super::bulk::Bulk;
 use super::key::Key;
-use super::{StoreError, from_ms, json, to_ms};
+use super::{StoreError, WriteTx, from_ms, json, to_ms};
 use crate::name::WorkflowName;
 use chrono::{DateTime, Utc};
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection, SqliteExecutor, SqlitePool};
+use sqlx::{Row, SqlitePool};
 use std::collections::BTreeSet;
 
 /// A failed item that is given up: opens a dead letter, or repeats the open one of the same key.
@@ -68,7 +68,11 @@ static OPEN_LETTERS: Bulk = Bulk::new(
 );
 
 /// Opens or repeats letters; no two of `rows` have the same key.
-pub async fn open(tx: &mut SqliteConnection, rows: &[LetterRow]) -> Result<(), StoreError> {
+pub async fn open(tx: &mut WriteTx, rows: &[LetterRow]) -> Result<(), StoreError> {
+    if let Some(played) = tx.played() {
+        rows.iter().for_each(|row| _ = played.letters.open(row));
+        return Ok(());
+    }
     OPEN_LETTERS
         .execute(tx, rows, |query, row| {
             query
@@ -93,10 +97,13 @@ pub async fn open(tx: &mut SqliteConnection, rows: &[LetterRow]) -> Result<(), S
 }
 
 /// Opens or repeats one letter. True when it was opened.
-pub async fn open_one(tx: &mut SqliteConnection, row: &LetterRow) -> Result<bool, StoreError> {
+pub async fn open_one(tx: &mut WriteTx, row: &LetterRow) -> Result<bool, StoreError> {
+    if let Some(played) = tx.played() {
+        return Ok(played.letters.open(row));
+    }
     let known: Option<(i64,)> = sqlx::query_as("SELECT id FROM dead_letters WHERE key = ? AND resolved_at IS NULL")
         .bind(&row.key[..])
-        .fetch_optional(&mut *tx)
+        .fetch_optional(&mut **tx)
         .await?;
     open(tx, std::slice::from_ref(row)).await?;
     Ok(known.is_none())
@@ -104,9 +111,12 @@ pub async fn open_one(tx: &mut SqliteConnection, row: &LetterRow) -> Result<bool
 
 /// Resolves the open letters of some keys, none twice. Gives the cause of each that was open, and when it was resolved.
 pub async fn resolve_by_keys(
-    tx: &mut SqliteConnection,
+    tx: &mut WriteTx,
     resolutions: &[ResolutionRow],
 ) -> Result<Vec<(i64, DateTime<Utc>)>, StoreError> {
+    if let Some(played) = tx.played() {
+        return Ok(resolutions.iter().filter_map(|resolution| played.letters.resolve(resolution)).collect());
+    }
     let rows: Vec<_> = resolutions.iter().map(|r| (hex(&r.key), to_ms(r.at), &r.note, &r.by)).collect();
     let resolved: Vec<(i64, i64)> = sqlx::query_as(
         "UPDATE dead_letters SET resolved_at = max(r.at, dead_lettered_at), resolution_note = r.note, resolved_by = r.by \
@@ -114,7 +124,7 @@ pub async fn resolve_by_keys(
          WHERE dead_letters.key = r.key AND resolved_at IS NULL RETURNING cause_id, resolved_at",
     )
     .bind(json(&rows)?)
-    .fetch_all(tx)
+    .fetch_all(&mut **tx)
     .await?;
     Ok(resolved.into_iter().map(|(cause, at)| (cause, from_ms(at))).collect())
 }
@@ -125,12 +135,15 @@ fn hex(key: &Key) -> String {
 
 /// Resolves an open letter by its row. Gives its cause, none when it is not there or resolved already.
 pub async fn resolve_by_id(
-    tx: &mut SqliteConnection,
+    tx: &mut WriteTx,
     id: i64,
     note: Option<&str>,
     by: Option<&str>,
     at: DateTime<Utc>,
 ) -> Result<Option<i64>, StoreError> {
+    if let Some(played) = tx.played() {
+        return Ok(played.letters.resolve_row(id, note, at).map(|(cause, _)| cause));
+    }
     let row: Option<(i64,)> = sqlx::query_as(
         "UPDATE dead_letters SET resolved_at = max(?2, dead_lettered_at), resolution_note = ?3, resolved_by = ?4 \
          WHERE id = ?1 AND resolved_at IS NULL RETURNING cause_id",
@@ -139,14 +152,14 @@ pub async fn resolve_by_id(
     .bind(to_ms(at))
     .bind(note)
     .bind(by)
-    .fetch_optional(tx)
+    .fetch_optional(&mut **tx)
     .await?;
     Ok(row.map(|(cause,)| cause))
 }
 
 /// Letters of causes were resolved: their workflows have made progress, and causes that have no open letter left are marked, so that
 /// their return shows.
-pub async fn note_resolved(tx: &mut SqliteConnection, resolved: &[(i64, DateTime<Utc>)]) -> Result<(), StoreError> {
+pub async fn note_resolved(tx: &mut WriteTx, resolved: &[(i64, DateTime<Utc>)]) -> Result<(), StoreError> {
     note_changes(tx, resolved, None).await
 }
 
@@ -161,10 +174,14 @@ pub struct Returned<'a> {
 
 /// Letters of causes were resolved, as [`note_resolved`] says, and causes have returned.
 pub async fn note_changes(
-    tx: &mut SqliteConnection,
+    tx: &mut WriteTx,
     resolved: &[(i64, DateTime<Utc>)],
     returned: Option<Returned<'_>>,
 ) -> Result<(), StoreError> {
+    if let Some(played) = tx.played() {
+        played.note_changes(resolved, returned);
+        return Ok(());
+    }
     let rows: Vec<(i64, i64)> = resolved.iter().map(|(cause, at)| (*cause, to_ms(*at))).collect();
     sqlx::query(
         "UPDATE workflows SET letter_resolved_at = max(coalesce(letter_resolved_at, r.at), r.at) \
@@ -179,32 +196,20 @@ pub async fn note_changes(
     .bind(json(&rows)?)
     .bind(returned.map(|r| json(r.causes)).transpose()?)
     .bind(returned.map(|r| to_ms(r.at)))
-    .execute(tx)
+    .execute(&mut **tx)
     .await?;
     Ok(())
 }
 
-/// Key and workflow of an open letter.
-pub async fn open_key(executor: impl SqliteExecutor<'_>, id: i64) -> Result<Option<(Key, WorkflowName)>, StoreError> {
-    let row: Option<(Vec<u8>, String)> = sqlx::query_as(
-        "SELECT d.key, w.name FROM dead_letters d JOIN causes c ON c.id = d.cause_id JOIN workflows w ON w.id = c.workflow_id \
-         WHERE d.id = ? AND d.resolved_at IS NULL",
-    )
-    .bind(id)
-    .fetch_optional(executor)
-    .await?;
-    let Some((key, workflow)) = row else { return Ok(None) };
-    let key = Key::try_from(key)
-        .map_err(|_| StoreError::Corrupt { what: "dead_letters.key", why: "it is not 16 bytes long".to_owned() })?;
-    Ok(Some((key, WorkflowName::new(workflow))))
-}
-
 /// The workflow of a cause.
-pub async fn workflow_of_cause(tx: &mut SqliteConnection, cause_id: i64) -> Result<WorkflowName, StoreError> {
+pub async fn workflow_of_cause(tx: &mut WriteTx, cause_id: i64) -> Result<WorkflowName, StoreError> {
+    if let Some(played) = tx.played() {
+        return played.workflow_of_cause(cause_id).ok_or_else(|| StoreError::missing("causes", cause_id));
+    }
     let (name,): (String,) =
         sqlx::query_as("SELECT w.name FROM causes c JOIN workflows w ON w.id = c.workflow_id WHERE c.id = ?")
             .bind(cause_id)
-            .fetch_one(tx)
+            .fetch_one(&mut **tx)
             .await?;
     Ok(WorkflowName::new(name))
 }
@@ -333,21 +338,6 @@ pub async fn list(
     Ok(rows.iter().map(letter).collect())
 }
 
-/// Letters with a row number above `after`, and those that were resolved from `from` to `to`, both within; by row.
-pub async fn changed(
-    conn: &mut SqliteConnection,
-    after: i64,
-    from: DateTime<Utc>,
-    to: DateTime<Utc>,
-) -> Result<Vec<Letter>, StoreError> {
-    let sql = format!(
-        "{LETTER} WHERE d.id IN (SELECT id FROM dead_letters WHERE id > ?1 UNION ALL \
-         SELECT id FROM dead_letters WHERE resolved_at >= ?2 AND resolved_at <= ?3) ORDER BY d.id"
-    );
-    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(after).bind(to_ms(from)).bind(to_ms(to));
-    Ok(query.fetch_all(conn).await?.iter().map(letter).collect())
-}
-
 /// One letter.
 pub async fn get(pool: &SqlitePool, id: i64) -> Result<Option<Letter>, StoreError> {
     let sql = format!("{LETTER} WHERE d.id = ?1");
@@ -356,11 +346,11 @@ pub async fn get(pool: &SqlitePool, id: i64) -> Result<Option<Letter>, StoreErro
 }
 
 /// How many letters of an incident are open.
-pub async fn open_of_incident(tx: &mut SqliteConnection, incident_id: i64) -> Result<u64, StoreError> {
+pub async fn open_of_incident(tx: &mut WriteTx, incident_id: i64) -> Result<u64, StoreError> {
     let (count,): (i64,) =
         sqlx::query_as("SELECT coalesce(sum(open_count), 0) FROM incident_letters WHERE incident_id = ?")
             .bind(incident_id)
-            .fetch_one(tx)
+            .fetch_one(&mut **tx)
             .await?;
     Ok(count.unsigned_abs())
 }

@@ -2,7 +2,7 @@
 
 use super::StoreError;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::{Acquire, SqlStr, Sqlite};
+use sqlx::{SqlStr, SqlitePool};
 
 const SQLITE: &[(i64, &str, &str)] = &[
     (1, "settings", include_str!("../../migrations/sqlite/0001_settings.sql")),
@@ -17,13 +17,13 @@ const SQLITE: &[(i64, &str, &str)] = &[
 ];
 
 /// Runs what has not run yet.
-pub async fn run<'a>(database: impl Acquire<'a, Database = Sqlite>) -> Result<(), StoreError> {
+pub async fn run(pool: &SqlitePool) -> Result<(), StoreError> {
     let migrations = SQLITE
         .iter()
         .map(|(version, name, sql)| {
             Migration::new(*version, (*name).into(), MigrationType::Simple, SqlStr::from_static(sql), false)
         })
         .collect();
-    Migrator::with_migrations(migrations).run(database).await?;
+    Migrator::with_migrations(migrations).run(pool).await?;
     Ok(())
 }

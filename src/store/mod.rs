@@ -11,6 +11,7 @@ pub mod key;
 pub mod ledger;
 pub mod letters;
 mod migration;
+pub mod played;
 pub mod retention;
 pub mod settings;
 pub mod silences;
@@ -22,6 +23,7 @@ mod transaction;
 pub use transaction::{LateTx, ReadConn, WriteTx};
 
 use chrono::{DateTime, Utc};
+use played::Played;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
@@ -67,6 +69,12 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    fn missing(what: &'static str, id: i64) -> Self {
+        Self::Corrupt { what, why: format!("row {id} is not there") }
+    }
+}
+
 /// Rows of a result that may be on their way between the threads of the database and ours: a small number makes both wait for each other.
 const ROWS_AHEAD: usize = 2048;
 
@@ -81,8 +89,8 @@ pub struct Store {
     reader: SqlitePool,
     /// Copies the log into the file; none in memory.
     checkpointer: Option<SqlitePool>,
-    /// The only connection of a store that is played into: nobody waits for a pool.
-    played: Option<Arc<Mutex<SqliteConnection>>>,
+    /// What a store that is played into has instead.
+    played: Option<Arc<Mutex<Played>>>,
     /// The file, locked as long as the store lives; none in memory.
     file: Option<Arc<LockedFile>>,
 }
@@ -157,19 +165,17 @@ impl Store {
         Ok(SqlitePoolOptions::new().max_connections(1).connect_with(options.row_buffer_size(ROWS_AHEAD)).await?)
     }
 
-    /// A store in memory for whoever plays recorded events and gives up at the first failure. It has one connection, which `begin` and
-    /// `read` hand out, and transactions are none: each would be three more steps between two threads. `reader` finds no database.
+    /// A store in memory for whoever plays recorded events and gives up at the first failure, see [`played`]. What `begin` and `read` hand
+    /// out is the same, and no transaction: nothing is rolled back. Its database has no tables and `reader` finds none, so that a
+    /// statement which memory has no counterpart for fails.
     ///
     /// # Errors
     /// When the database refuses.
     pub async fn open_to_play() -> Result<Self, StoreError> {
-        let options = in_memory()?.journal_mode(SqliteJournalMode::Off);
-        let mut connection = SqliteConnection::connect_with(&options).await?;
-        migration::run(&mut connection).await?;
-        // Whoever reads beside the player would find another database: there is none, so that it shows.
+        let connection = SqliteConnection::connect_with(&in_memory()?).await?;
         let nowhere = SqliteConnectOptions::new().filename("played/has-no-file").read_only(true);
         let nobody = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(nowhere);
-        let played = Some(Arc::new(Mutex::new(connection)));
+        let played = Some(Arc::new(Mutex::new(Played::new(connection))));
         Ok(Self { writer: nobody.clone(), reader: nobody, checkpointer: None, played, file: None })
     }
 
@@ -259,6 +265,11 @@ fn json(list: &(impl Serialize + ?Sized)) -> Result<String, StoreError> {
 /// An instant as the store keeps it: milliseconds since 1970.
 pub fn to_ms(at: DateTime<Utc>) -> i64 {
     at.timestamp_millis()
+}
+
+/// An instant as it is once it was stored.
+pub fn to_the_ms(at: DateTime<Utc>) -> DateTime<Utc> {
+    from_ms(to_ms(at))
 }
 
 /// The instant of a stored number of milliseconds; out of range reads as 1970.

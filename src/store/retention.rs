@@ -45,6 +45,11 @@ const STATEMENTS: [(&str, Since); 5] = [
 /// # Errors
 /// When the database refuses.
 pub async fn forget(tx: &mut WriteTx, keep: &Keep) -> Result<bool, StoreError> {
+    if let Some(played) = tx.played() {
+        played.counters.forget_before(keep.counters_since);
+        played.intake.forget_before(keep.events_since);
+        return Ok(false);
+    }
     let mut forgotten = 0;
     for (sql, since) in STATEMENTS {
         let done = sqlx::query(sql).bind(to_ms(since(keep))).bind(ROWS_MAX).execute(&mut **tx).await?;

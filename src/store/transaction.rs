@@ -1,5 +1,6 @@
 //! How a store is held while it is read or written. When what is due and in which order is decided elsewhere.
 
+use super::played::Played;
 use super::{Store, StoreError};
 use sqlx::pool::PoolConnection;
 use sqlx::{Sqlite, SqliteConnection, Transaction};
@@ -14,8 +15,8 @@ pub struct WriteTx(Writing);
 #[derive(Debug)]
 enum Writing {
     Begun(Transaction<'static, Sqlite>),
-    /// The only connection of a store that is played into.
-    Played(OwnedMutexGuard<SqliteConnection>),
+    /// All that a store which is played into has.
+    Played(OwnedMutexGuard<Played>),
 }
 
 /// A connection that is read with.
@@ -26,8 +27,8 @@ pub struct ReadConn(Reading);
 enum Reading {
     Snapshot(Transaction<'static, Sqlite>),
     Pooled(PoolConnection<Sqlite>),
-    /// The only connection of a store that is played into.
-    Played(OwnedMutexGuard<SqliteConnection>),
+    /// All that a store which is played into has.
+    Played(OwnedMutexGuard<Played>),
 }
 
 impl Store {
@@ -78,7 +79,25 @@ impl WriteTx {
     }
 }
 
+impl WriteTx {
+    /// What is not in the database, where that is so.
+    pub fn played(&mut self) -> Option<&mut Played> {
+        match &mut self.0 {
+            Writing::Begun(_) => None,
+            Writing::Played(played) => Some(played),
+        }
+    }
+}
+
 impl ReadConn {
+    /// What is not in the database, where that is so.
+    pub fn played(&self) -> Option<&Played> {
+        match &self.0 {
+            Reading::Snapshot(_) | Reading::Pooled(_) => None,
+            Reading::Played(played) => Some(played),
+        }
+    }
+
     /// Gives the connection back, before anybody else asks for it: a store in memory has only one.
     ///
     /// # Errors
@@ -97,7 +116,7 @@ impl Deref for WriteTx {
     fn deref(&self) -> &SqliteConnection {
         match &self.0 {
             Writing::Begun(tx) => tx,
-            Writing::Played(connection) => connection,
+            Writing::Played(played) => &played.connection,
         }
     }
 }
@@ -106,7 +125,7 @@ impl DerefMut for WriteTx {
     fn deref_mut(&mut self) -> &mut SqliteConnection {
         match &mut self.0 {
             Writing::Begun(tx) => tx,
-            Writing::Played(connection) => connection,
+            Writing::Played(played) => &mut played.connection,
         }
     }
 }
@@ -118,7 +137,7 @@ impl Deref for ReadConn {
         match &self.0 {
             Reading::Snapshot(tx) => tx,
             Reading::Pooled(connection) => connection,
-            Reading::Played(connection) => connection,
+            Reading::Played(played) => &played.connection,
         }
     }
 }
@@ -128,7 +147,7 @@ impl DerefMut for ReadConn {
         match &mut self.0 {
             Reading::Snapshot(tx) => tx,
             Reading::Pooled(connection) => connection,
-            Reading::Played(connection) => connection,
+            Reading::Played(played) => &mut played.connection,
         }
     }
 }

@@ -204,7 +204,7 @@ async fn letter(tx: &mut crate::store::WriteTx, item: &str, incident_id: Option<
     };
     let row = LetterRow {
         key: hash_key(&["pay", item]),
-        cause_id: intake::intern_cause(tx, &cause).await.expect("a cause").0,
+        cause_id: intake::intern_cause(tx, &cause).await.expect("a cause"),
         decision_id: intake::intern_decision(tx, &decision).await.expect("a decision"),
         item: Some(item.to_owned()),
         error_message: Some("declined".to_owned()),

@@ -12,7 +12,6 @@ use crate::store::intake::{self, CounterRow, EventRow, NewTotals, QuarantineRow,
 use crate::store::{Store, StoreError, WriteTx, hearing, key, symptoms, to_ms};
 use crate::symptom::{Signal, What, fold};
 use chrono::{DateTime, Utc};
-use sqlx::SqliteConnection;
 use std::collections::{BTreeMap, BTreeSet};
 
 const MINUTE_MS: i64 = 60_000;
@@ -80,8 +79,7 @@ pub struct Duplicate {
 pub enum Keeping {
     /// The events themselves, how far their streams were read, and the signals that symptoms are told from.
     All,
-    /// Nothing: whoever plays recorded events has them, hands over each but once, and has taken the signals already. When workflows were
-    /// heard is written on demand.
+    /// Nothing: whoever plays recorded events has them, hands over each but once, and has taken the signals already.
     Consequences,
 }
 
@@ -151,9 +149,9 @@ impl Intake {
         };
         let progressed = self.follow(&mut tx, &fresh, policy, pager, now, &mut committed).await?;
         quarantine(&mut tx, batch, &mut committed).await?;
+        self.interned.flush_heard(&mut tx).await?;
         match self.keeping {
             Keeping::All => {
-                self.interned.flush_heard(&mut tx).await?;
                 keep_signals(&mut tx, &fresh, progressed, now).await?;
                 keep_progress(&mut tx, progress, fresh.len(), &committed).await?;
             }
@@ -162,16 +160,6 @@ impl Intake {
         tx.commit().await?;
         committed.events = fresh.into_iter().map(|d| d.event).collect();
         Ok(committed)
-    }
-
-    /// Writes when workflows were last heard, for whoever keeps only consequences and asks for it now.
-    ///
-    /// # Errors
-    /// When the store refuses.
-    pub async fn write_heard(&mut self) -> Result<(), StoreError> {
-        let mut tx = self.store.begin().await?;
-        self.interned.flush_heard(&mut tx).await?;
-        Ok(tx.commit().await?)
     }
 
     async fn draft<'a>(
@@ -250,7 +238,7 @@ impl Intake {
             }
             let sums = self.sums(tx, event).await?;
             let minute = to_ms(event.received_at).div_euclid(MINUTE_MS) * MINUTE_MS;
-            add(counters.entry((minute, row.cause_id, decision_id)).or_default(), sums);
+            counters.entry((minute, row.cause_id, decision_id)).or_default().add(sums);
         }
         let progressed = letters.flush(tx, now).await?;
         committed.has_messages = incidents.flush(tx, pager, now).await?;
@@ -263,7 +251,7 @@ impl Intake {
     }
 
     /// What one event adds to its counter.
-    async fn sums(&mut self, tx: &mut SqliteConnection, event: &Event) -> Result<Sums, StoreError> {
+    async fn sums(&mut self, tx: &mut WriteTx, event: &Event) -> Result<Sums, StoreError> {
         let late = to_ms(event.received_at) - to_ms(event.occurred_at) >= LATE_AFTER_MS;
         let mut sums = Sums { events: 1, late: i64::from(late), ..Sums::default() };
         match &event.detail {
@@ -295,7 +283,7 @@ impl Intake {
 
 /// Stores the events, and gives those that are new.
 async fn keep_events<'a>(
-    tx: &mut SqliteConnection,
+    tx: &mut WriteTx,
     drafts: Vec<Draft<'a>>,
     committed: &mut Committed<'a>,
 ) -> Result<Vec<Draft<'a>>, StoreError> {
@@ -321,7 +309,7 @@ async fn keep_signals(
 
 /// Keeps how far the stream was read, and what the batch adds to the totals.
 async fn keep_progress(
-    tx: &mut SqliteConnection,
+    tx: &mut WriteTx,
     progress: &Progress,
     fresh_count: usize,
     committed: &Committed<'_>,
@@ -346,15 +334,6 @@ fn count(value: u64) -> i64 {
     i64::try_from(value).map_or(COUNT_MAX, |v| v.min(COUNT_MAX))
 }
 
-fn add(into: &mut Sums, sums: Sums) {
-    into.events += sums.events;
-    into.ok += sums.ok;
-    into.failed += sums.failed;
-    into.took_ms += sums.took_ms;
-    into.took += sums.took;
-    into.late += sums.late;
-}
-
 /// The fate of an event before it is known whether it opens or joins an incident.
 fn plain_fate(decision: &Decision) -> Fate {
     match &decision.silence_id {
@@ -363,7 +342,7 @@ fn plain_fate(decision: &Decision) -> Fate {
     }
 }
 
-async fn duplicates(tx: &mut SqliteConnection, drafts: Vec<Draft<'_>>) -> Result<Vec<Duplicate>, StoreError> {
+async fn duplicates(tx: &mut WriteTx, drafts: Vec<Draft<'_>>) -> Result<Vec<Duplicate>, StoreError> {
     let mut found = Vec::new();
     for draft in drafts {
         match draft.redelivered {
@@ -377,11 +356,7 @@ async fn duplicates(tx: &mut SqliteConnection, drafts: Vec<Draft<'_>>) -> Result
     Ok(found)
 }
 
-async fn quarantine(
-    tx: &mut SqliteConnection,
-    batch: &[Item],
-    committed: &mut Committed<'_>,
-) -> Result<(), StoreError> {
+async fn quarantine(tx: &mut WriteTx, batch: &[Item], committed: &mut Committed<'_>) -> Result<(), StoreError> {
     for item in batch {
         if let Item::Unreadable(row) = item
             && intake::insert_quarantine(tx, row).await?

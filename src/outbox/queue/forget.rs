@@ -1,18 +1,8 @@
-//! Forgetting messages: those that are long settled, and in a backtest those that were printed.
+//! Forgetting messages that are long settled.
 
-use super::super::entry::EntryId;
 use crate::store::retention::ROWS_MAX;
 use crate::store::{StoreError, WriteTx, to_ms};
 use chrono::{DateTime, Utc};
-
-/// Forgets entries up to `last`, sent or not: a backtest only prints them.
-///
-/// # Errors
-/// When the database refuses.
-pub async fn forget(tx: &mut WriteTx, last: EntryId) -> Result<(), StoreError> {
-    sqlx::query("DELETE FROM outbox WHERE id <= ?").bind(last.0).execute(&mut **tx).await?;
-    Ok(())
-}
 
 /// Forgets some of the settled entries that were made before `since`; what stands in for one that waits stays with it. True when there
 /// may be more.
@@ -20,6 +10,10 @@ pub async fn forget(tx: &mut WriteTx, last: EntryId) -> Result<(), StoreError> {
 /// # Errors
 /// When the database refuses.
 pub async fn forget_settled(tx: &mut WriteTx, since: DateTime<Utc>) -> Result<bool, StoreError> {
+    if tx.played().is_some() {
+        // What was taken from it is gone.
+        return Ok(false);
+    }
     let old = "created_at < ?1 AND state <> 'pending' AND id < (SELECT min(id) FROM outbox) + ?2";
     let statements = [
         format!("UPDATE outbox SET fallback_of = NULL WHERE fallback_of IN (SELECT id FROM outbox WHERE {old})"),

@@ -7,11 +7,10 @@ mod moved;
 mod read;
 pub mod standing;
 
-pub use forget::{forget, forget_settled};
+pub use forget::forget_settled;
 pub use moved::move_digests;
 pub use read::{
-    Admit, PendingCounts, earliest_due, find, list, next_due, overdue, peek_number, pending, pending_counts,
-    waiting_receivers,
+    Admit, PendingCounts, earliest_due, find, list, next_due, overdue, peek_number, pending_counts, waiting_receivers,
 };
 
 use super::entry::{Entry, EntryId, NewEntry, State};
@@ -61,6 +60,9 @@ impl Claimed {
 /// # Errors
 /// When the database refuses.
 pub async fn enqueue(tx: &mut WriteTx, new: &NewEntry) -> Result<EntryId, StoreError> {
+    if let Some(played) = tx.played() {
+        return Ok(played.ledger.enqueue(new));
+    }
     let row = sqlx::query(
         "INSERT INTO outbox (number, kind, priority, receiver, address, workflow, incident_id, digest_id, template, view, \
          content, state, due_at, created_at, fallback_of) \
@@ -90,6 +92,9 @@ pub async fn enqueue(tx: &mut WriteTx, new: &NewEntry) -> Result<EntryId, StoreE
 /// # Errors
 /// When the database refuses or the counter can't be read.
 pub async fn next_numbers(tx: &mut WriteTx, count: i64) -> Result<i64, StoreError> {
+    if let Some(played) = tx.played() {
+        return Ok(played.ledger.next_numbers(count));
+    }
     let sql = "UPDATE settings SET value = CAST(CAST(value AS INTEGER) + ? AS TEXT) WHERE name = 'next_number' \
                RETURNING CAST(value AS INTEGER)";
     let after: i64 = sqlx::query(sql).bind(count).fetch_one(&mut **tx).await?.try_get(0)?;

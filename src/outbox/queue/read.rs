@@ -7,7 +7,7 @@ use crate::store::{StoreError, from_ms, to_ms};
 use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteExecutor, SqlitePool};
+use sqlx::{Row, SqlitePool};
 
 /// Receivers that something waits for, due or not.
 ///
@@ -129,15 +129,6 @@ pub async fn find(reader: &SqlitePool, id: EntryId) -> Result<Option<Entry>, Sto
 pub async fn peek_number(reader: &SqlitePool) -> Result<i64, StoreError> {
     let sql = "SELECT CAST(value AS INTEGER) FROM settings WHERE name = 'next_number'";
     Ok(sqlx::query(sql).fetch_one(reader).await?.try_get(0)?)
-}
-
-/// What waits, whole, in the order in which it was decided.
-///
-/// # Errors
-/// When the database refuses or a row can't be read.
-pub async fn pending(reader: impl SqliteExecutor<'_>, after: EntryId, limit: u32) -> Result<Vec<Entry>, StoreError> {
-    let sql = "SELECT * FROM outbox WHERE id > ? AND state = 'pending' ORDER BY id LIMIT ?";
-    sqlx::query(sql).bind(after.0).bind(limit).fetch_all(reader).await?.iter().map(read_entry).collect()
 }
 
 fn read_summary(row: &SqliteRow) -> Result<EntrySummary, StoreError> {
