@@ -409,6 +409,24 @@ fn the_page_that_a_silence_held_back_says_how_it_is_when_it_goes_out() {
     assert!(text.contains("has waited for 10 h"), "{text}");
 }
 
+#[test]
+fn an_item_that_fails_of_two_causes_keeps_both_incidents_open_until_it_is_resolved() {
+    let fail = |n: u32, status: u16, when: &str| {
+        json!({ "id": format!("e{n}"), "workflow": "pay", "item": "i1", "occurred_at": when, "error": { "http_status": status } }).to_string()
+    };
+    let resolution = json!({ "id": "r1", "type": "resolution", "workflow": "pay", "item": "i1", "occurred_at": "2026-12-01T11:00:00Z" });
+    let lines = [fail(1, 402, "2026-12-01T10:00:00Z"), fail(2, 422, "2026-12-01T10:01:00Z"), resolution.to_string()];
+    let found = run(None, CONFIG, &lines, "2026-12-01T09:59:00Z", "2026-12-01T11:30:00Z");
+    let pages = found.of("page");
+    assert_eq!(pages.len(), 2, "{pages:?}");
+    let second = pages[1]["text"].as_str().unwrap();
+    assert!(second.contains("1 item"), "{second}");
+    let resolved = found.of("resolved");
+    let incidents: BTreeSet<_> = resolved.iter().map(|line| line["incident"].as_str().unwrap()).collect();
+    assert_eq!(incidents.len(), 2, "{resolved:?}");
+    assert!(resolved.iter().all(|line| line["at"].as_str().unwrap() > "2026-12-01T11:00:00Z"), "{resolved:?}");
+}
+
 #[tokio::test]
 async fn a_symptom_that_is_over_is_kept_no_more() {
     let live = live(CONFIG);

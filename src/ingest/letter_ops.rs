@@ -1,6 +1,7 @@
 //! Dead letters of one batch: opened, repeated and resolved in the order of the events, in as few statements as that allows.
 
 use crate::event::{Detail, Disposition, Event, EventType};
+use crate::incident::IncidentId;
 use crate::name::WorkflowName;
 use crate::store::key::{Key, hash_key};
 use crate::store::letters::{self, LetterRow, ResolutionRow, Returned};
@@ -108,8 +109,13 @@ impl LetterOps {
         Ok(())
     }
 
-    /// Opens or repeats a letter now. True when it was opened.
-    pub async fn open_now(&mut self, tx: &mut WriteTx, row: &LetterRow) -> Result<bool, StoreError> {
+    /// Opens or repeats a letter of an incident now. True when it is new to the incident.
+    pub async fn open_for(
+        &mut self,
+        tx: &mut WriteTx,
+        row: &LetterRow,
+        incident: IncidentId,
+    ) -> Result<bool, StoreError> {
         if self.resolving.contains_key(&row.key) {
             self.flush_resolving(tx).await?;
         }
@@ -118,7 +124,7 @@ impl LetterOps {
             self.flush_opening(tx).await?;
         }
         self.returned.insert(row.cause_id);
-        letters::open_one(tx, row).await
+        letters::open_for(tx, row, incident.0).await
     }
 
     /// Resolves a letter.

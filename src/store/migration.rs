@@ -14,6 +14,7 @@ const SQLITE: &[(i64, &str, &str)] = &[
     (7, "letter groups", include_str!("../../migrations/sqlite/0007_letter_groups.sql")),
     (8, "untold windows", include_str!("../../migrations/sqlite/0008_untold.sql")),
     (9, "versions of incidents", include_str!("../../migrations/sqlite/0009_incident_versions.sql")),
+    (10, "incidents of dead letters", include_str!("../../migrations/sqlite/0010_letter_incidents.sql")),
 ];
 
 /// Runs what has not run yet.

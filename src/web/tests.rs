@@ -218,7 +218,10 @@ async fn letter(tx: &mut crate::store::WriteTx, item: &str, incident_id: Option<
         incident_id,
         redrive_count: 0,
     };
-    letters::open_one(tx, &row).await.expect("a letter");
+    match incident_id {
+        Some(id) => _ = letters::open_for(tx, &row, id).await.expect("a letter"),
+        None => letters::open(tx, &[row]).await.expect("a letter"),
+    }
 }
 
 #[tokio::test]

@@ -228,7 +228,7 @@ impl Intake {
             }
             if let Some(letter) = letter_of(event, row.cause_id, decision_id, incident_id.map(|id| id.0)) {
                 match incident_id {
-                    Some(id) if letters.open_now(tx, &letter).await? => incidents.add_item(id, &event.workflow),
+                    Some(id) if letters.open_for(tx, &letter, id).await? => incidents.add_item(id, &event.workflow),
                     Some(_) => {}
                     None => letters.open(tx, letter).await?,
                 }

@@ -44,7 +44,9 @@ pub(super) struct Row {
     pub arrived_at: DateTime<Utc>,
     pub resolved_at: Option<DateTime<Utc>>,
     pub resolution_note: Option<String>,
+    /// The newest of those that it is of.
     pub incident_id: Option<i64>,
+    incidents: Vec<i64>,
     redrive_count: i64,
 }
 
@@ -59,8 +61,8 @@ struct Group {
 pub type Resolved = (i64, DateTime<Utc>);
 
 impl LetterTable {
-    /// Opens a letter, or repeats the open one of its key. True when it was opened.
-    pub fn open(&mut self, new: &LetterRow) -> bool {
+    /// Opens a letter, or repeats the open one of its key.
+    pub fn open(&mut self, new: &LetterRow) {
         let arrived_at = to_the_ms(new.arrived_at);
         let known = self.open.get(&new.key).copied();
         let id = known.unwrap_or_else(|| {
@@ -73,6 +75,7 @@ impl LetterTable {
                 resolved_at: None,
                 resolution_note: None,
                 incident_id: None,
+                incidents: Vec::new(),
                 redrive_count: 0,
             });
             i64::try_from(self.rows.len()).unwrap_or(i64::MAX)
@@ -91,7 +94,17 @@ impl LetterTable {
             row.redrive_count = row.redrive_count.max(new.redrive_count);
         }
         self.count_in(id);
-        known.is_none()
+    }
+
+    /// The open letter of a key is of an incident. True when that is new.
+    pub fn join(&mut self, key: &Key, incident: i64) -> bool {
+        let Some(row) = self.open.get(key).copied().and_then(|id| self.row_mut(id)) else { return false };
+        if row.incidents.contains(&incident) {
+            return false;
+        }
+        row.incidents.push(incident);
+        *self.of_incident.entry(incident).or_default() += 1;
+        true
     }
 
     /// Resolves the open letter of a key; none when there is no such letter.
@@ -111,34 +124,26 @@ impl LetterTable {
         let row = self.row_mut(id)?;
         row.resolved_at = Some(at);
         row.resolution_note = note.map(str::to_owned);
+        for incident in row.incidents.clone() {
+            self.of_incident.entry(incident).and_modify(|count| *count = count.saturating_sub(1));
+        }
         Some((cause, at))
     }
 
     fn count_in(&mut self, id: i64) {
-        let Some((pair, arrived_at, incident)) = self.row(id).map(|r| (r.pair, r.arrived_at, r.incident_id)) else {
-            return;
-        };
+        let Some((pair, arrived_at)) = self.row(id).map(|row| (row.pair, row.arrived_at)) else { return };
         self.groups.entry(pair).or_default().open.insert((arrived_at, id));
         self.note_group(pair);
         *self.of_cause.entry(pair.0).or_default() += 1;
-        if let Some(incident) = incident {
-            *self.of_incident.entry(incident).or_default() += 1;
-        }
     }
 
     fn count_out(&mut self, id: i64) {
-        let Some((pair, arrived_at, incident)) = self.row(id).map(|r| (r.pair, r.arrived_at, r.incident_id)) else {
-            return;
-        };
+        let Some((pair, arrived_at)) = self.row(id).map(|row| (row.pair, row.arrived_at)) else { return };
         if let Some(group) = self.groups.get_mut(&pair) {
             group.open.remove(&(arrived_at, id));
         }
         self.note_group(pair);
-        let less = |count: &mut u64| *count = count.saturating_sub(1);
-        self.of_cause.entry(pair.0).and_modify(less);
-        if let Some(incident) = incident {
-            self.of_incident.entry(incident).and_modify(less);
-        }
+        self.of_cause.entry(pair.0).and_modify(|count| *count = count.saturating_sub(1));
     }
 
     /// A group has changed.
