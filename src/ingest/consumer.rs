@@ -3,9 +3,9 @@
 
 use super::commit::{Committed, Intake, Item, Progress, Redelivered};
 use super::health::{Health, Part};
-use super::jetstream::{self, AskOutcome};
+use super::jetstream::{self, AskOutcome, Source};
 use super::pulse::{HEARTBEAT, MissDecision, Pulse};
-use super::{DecodeOutcome, Inbound, Reader};
+use super::{DecodeOutcome, Inbound, Reader, unacked};
 use crate::clock;
 use crate::config::NatsSettings;
 use crate::ingest::page::Pager;
@@ -15,16 +15,15 @@ use crate::store::{Store, stats};
 use async_nats::Client;
 use async_nats::connection::State;
 use async_nats::jetstream::Message;
-use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::consumer::pull::{MessagesErrorKind, Stream};
-use chrono::{DateTime, Utc};
+use chrono::DateTime;
 use futures_util::StreamExt as _;
 use futures_util::future::{Fuse, FusedFuture as _, FutureExt as _};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tracing::error;
+use tracing::{error, warn};
 
 /// Messages of one transaction at most.
 const BATCH_MAX: usize = 1000;
@@ -81,9 +80,8 @@ struct Batch {
 
 /// What is read: which life of the stream, and up to where it was read before.
 struct Reading {
-    consumer: PullConsumer,
+    source: Source,
     messages: Stream,
-    stream_made_at: DateTime<Utc>,
     read_until: i64,
 }
 
@@ -146,6 +144,7 @@ impl Consumer {
             Err(ended) => return ended,
         };
         self.health.works(Part::Reading);
+        self.read_unacked(&reading, batches).await;
         let mut batch = Vec::with_capacity(BATCH_MAX);
         let mut bytes = 0;
         let mut pulse = Pulse::default();
@@ -164,14 +163,14 @@ impl Consumer {
                 }
                 Some(why) = lost_acks.recv(), if asked.is_terminated() => {
                     self.doubt(&mut pulse, &why);
-                    asked.set(jetstream::ask(reading.consumer.clone()).fuse());
+                    asked.set(jetstream::ask(reading.source.consumer.clone()).fuse());
                 }
                 outcome = &mut asked => match outcome {
                     AskOutcome::There => {
                         pulse.answered(clock::instant());
                         self.health.works(Part::Reading);
                     }
-                    AskOutcome::Silent => asked.set(jetstream::ask(reading.consumer.clone()).fuse()),
+                    AskOutcome::Silent => asked.set(jetstream::ask(reading.source.consumer.clone()).fuse()),
                     AskOutcome::Gone(why) => return Ended::Lost(why),
                 },
                 permit = batches.reserve(), if !batch.is_empty() => match permit {
@@ -195,7 +194,7 @@ impl Consumer {
                             MissDecision::Wait => {}
                             MissDecision::Ask => {
                                 self.doubt(&mut pulse, SILENT);
-                                asked.set(jetstream::ask(reading.consumer.clone()).fuse());
+                                asked.set(jetstream::ask(reading.source.consumer.clone()).fuse());
                             }
                             MissDecision::Lost => return Ended::Lost(SILENT.to_owned()),
                         }
@@ -232,27 +231,45 @@ impl Consumer {
             .messages()
             .await
             .map_err(|e| e.to_string())?;
-        let stream_made_at = source.stream_made_at;
-        let read_until = stats::reached(store.reader(), &self.settings.stream, stream_made_at).await;
-        Ok(Reading {
-            consumer: source.consumer,
-            messages,
-            stream_made_at,
-            read_until: read_until.map_err(|e| e.to_string())?,
-        })
+        let read_until = stats::reached(store.reader(), &self.settings.stream, source.stream_made_at).await;
+        Ok(Reading { source, messages, read_until: read_until.map_err(|e| e.to_string())? })
+    }
+
+    /// Has what was delivered and is neither acked nor committed committed now. Whatever fails here comes again after `ack_wait`.
+    async fn read_unacked(&self, reading: &Reading, batches: &mpsc::Sender<Batch>) {
+        let mut sequences = unacked::unacked(reading.source.consumer.cached_info(), reading.read_until);
+        while !sequences.is_empty() {
+            let messages = match unacked::read(&reading.source.stream, sequences.clone(), BATCH_MAX).await {
+                Ok(messages) => messages,
+                Err(error) => {
+                    warn!(%error, "what was delivered before and is not acked can't be read now; it comes again by itself");
+                    return;
+                }
+            };
+            let last = messages.iter().filter_map(|message| Some(message.info().ok()?.stream_sequence)).max();
+            let Some(last) = last else { return };
+            sequences.start = last + 1;
+            let mut batch = self.decode(messages, reading);
+            // It may be on its way to the store already.
+            batch.items.iter_mut().for_each(Item::note_redelivered);
+            batch.messages.clear();
+            if batches.send(batch).await.is_err() {
+                return;
+            }
+        }
     }
 
     fn decode(&self, messages: Vec<Message>, reading: &Reading) -> Batch {
         let rules = self.listener.rules();
         let mut progress = Progress {
             stream: self.settings.stream.clone(),
-            stream_made_at: reading.stream_made_at,
+            stream_made_at: reading.source.stream_made_at,
             sequence: 0,
             arrival_at: DateTime::UNIX_EPOCH,
             lag: 0,
         };
         // A stream that was deleted and made again counts from one: its messages are other ones.
-        let incarnation = format!("{}@{}", progress.stream, reading.stream_made_at.timestamp_millis());
+        let incarnation = format!("{}@{}", progress.stream, reading.source.stream_made_at.timestamp_millis());
         let decode = |m| decode_one(&rules.reader, m, &incarnation, reading.read_until, &mut progress);
         let items = messages.iter().map(decode).collect();
         Batch { items, messages, progress, rules }

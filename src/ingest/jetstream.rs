@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tracing::{info, warn};
 
 /// No request to JetStream may take longer.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Finds a dead line in three of these.
 const PING_EVERY: Duration = Duration::from_secs(5);
 /// Time in which a delivered message must be acked.
@@ -100,6 +100,8 @@ pub fn hosts(urls: &[String]) -> String {
 /// The consumer to read from, and when its stream was made.
 #[derive(Debug)]
 pub struct Source {
+    /// What it is of.
+    pub stream: stream::Stream,
     /// Shared by all replicas.
     pub consumer: PullConsumer,
     /// Tells a stream that was deleted and made again.
@@ -115,7 +117,7 @@ pub async fn open(client: &Client, settings: &NatsSettings) -> Result<Source, Je
     let stream = open_stream(&context, settings).await?;
     let stream_made_at = stream.cached_info().created;
     let consumer = open_consumer(&stream, settings).await?;
-    Ok(Source { consumer, stream_made_at })
+    Ok(Source { stream, consumer, stream_made_at })
 }
 
 /// JetStream over `client`, with our time limit.

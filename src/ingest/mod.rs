@@ -19,6 +19,7 @@ mod pulse;
 mod quarantine;
 mod reader;
 pub mod redact;
+mod unacked;
 
 pub use quarantine::QuarantineReason;
 pub use reader::{DecodeOutcome, Decoded, Inbound, Reader};

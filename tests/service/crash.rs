@@ -1,6 +1,7 @@
 //! `kill -9` at any instant: nothing acked is lost, nothing is counted twice, no incident is paged twice but for the one repeat of a kill.
 
 use crate::support::app::{App, failure};
+use crate::support::eventually;
 use crate::support::slack::Reply;
 use matins::clock;
 use serde_json::Value;
@@ -104,6 +105,27 @@ async fn what_is_acked_is_stored_at_the_instant_of_every_kill() {
     app.stored(count).await;
     let incidents = usize::try_from(incidents).unwrap();
     app.allow_slack("/oncall", incidents, incidents + KILLS);
+    app.end().await;
+}
+
+#[tokio::test]
+async fn what_was_read_and_not_committed_when_a_kill_came_is_paged_at_the_start_and_not_only_when_it_comes_again() {
+    let mut app = App::new().await;
+    // No test waits for that.
+    app.prepare(Duration::from_hours(1)).await;
+    app.start().await;
+    app.fail(&failure("pay-1", "a", "declined")).await;
+    app.expect_slack("/oncall", 1).await;
+    app.settled().await;
+    let mut blocked = app.blocked().await;
+    app.fail_all([failure("pay-2", "b", "declined"), failure("pay-3", "c", "refused")]).await;
+    eventually("both are delivered", async || (app.consumer_info().await.num_ack_pending == 2).then_some(())).await;
+    app.kill();
+    sqlx::query("ROLLBACK").execute(&mut blocked).await.unwrap();
+    app.start().await;
+    app.expect_slack("/oncall", 3).await;
+    assert_eq!(app.events().await, 3);
+    assert_eq!(app.consumer_info().await.num_ack_pending, 2, "they come again, and are known then");
     app.end().await;
 }
 

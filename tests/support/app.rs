@@ -274,6 +274,15 @@ impl App {
         SqliteConnection::connect_with(&options).await.unwrap()
     }
 
+    /// A connection that holds the database's one writer, until it says `ROLLBACK` or is dropped: nothing can be committed.
+    pub async fn blocked(&self) -> SqliteConnection {
+        let options =
+            SqliteConnectOptions::new().filename(self.path("matins.db")).busy_timeout(Duration::from_secs(20));
+        let mut writer = SqliteConnection::connect_with(&options).await.unwrap();
+        sqlx::query("BEGIN IMMEDIATE").execute(&mut writer).await.unwrap();
+        writer
+    }
+
     /// One number from the database.
     pub async fn count(&self, sql: &'static str) -> i64 {
         let mut database = self.database().await;

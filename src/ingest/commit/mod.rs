@@ -43,6 +43,16 @@ pub enum Item {
     Unreadable(QuarantineRow),
 }
 
+impl Item {
+    /// It may have been read before.
+    pub fn note_redelivered(&mut self) {
+        match self {
+            Self::Event(_, redelivered) => *redelivered = Redelivered::Yes,
+            Self::Unreadable(_) => {}
+        }
+    }
+}
+
 /// Whether a message may have been read before: JetStream says so, or a consumer made anew begins from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redelivered {
