@@ -16,8 +16,7 @@ help: ## list the targets
 
 .PHONY: demo
 demo: nats-server ## build, then play a realistic night on loopback (ARGS="--seconds 0" keeps it up)
-	cargo build --release --locked
-	target/release/matins demo $(ARGS)
+	cargo run --release --locked --bin matins -- demo $(ARGS)
 
 .PHONY: test
 test: nats-server lint dependencies ## formatting, lints, dependency rules and all tests (ARGS is a filter)

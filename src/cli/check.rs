@@ -29,14 +29,16 @@ const HOLIDAYS_NOTICE: TimeDelta = TimeDelta::days(60);
 /// Exit code of a config that is refused.
 const REFUSED: u8 = 2;
 
-/// Checks, and writes what was found to `out` and problems to `err`. Exit code 0 when all is well, 2 when it is not, 1
-/// when nothing can be written.
-pub fn run(check: &Check<'_>, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
+/// Checks, and writes what was found to `out` and problems to `err`. Exit code 0 when all is well, 2 when it is not.
+///
+/// # Errors
+/// When nothing can be written.
+pub fn run(check: &Check<'_>, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<ExitCode> {
     let written = match config::load(check.path, check.env, check.now) {
         Ok(loaded) => report(check, &loaded, out, err),
         Err(error) => writeln!(err, "{error}").map(|()| REFUSED),
     };
-    written.map_or(ExitCode::FAILURE, ExitCode::from)
+    written.map(ExitCode::from)
 }
 
 fn report(check: &Check<'_>, loaded: &Loaded, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
@@ -197,7 +199,7 @@ mod tests {
         let now = "2026-11-17T10:00:00Z".parse().unwrap();
         let check = Check { path: &path, env: &|_| None, now, template_problems: &problems };
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let code = run(&check, &mut out, &mut err);
+        let code = run(&check, &mut out, &mut err).unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace(&dir.path().display().to_string(), "");
         (text(out), text(err), code)
     }
@@ -295,5 +297,29 @@ digest.daily = ["ops"]
         let (out, err, code) = checked(&GOOD.replace("host =", "hots ="), &[]);
         assert!(err.contains("matins.toml:3:1: unknown key \"hots\"") && err.contains("\"host\""), "{err}");
         assert_eq!((out.as_str(), code), ("", ExitCode::from(2)));
+    }
+
+    /// Whoever reads has seen enough.
+    struct Closed;
+
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_reader_that_goes_away_is_told_from_a_config_that_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("matins.toml");
+        std::fs::write(&path, GOOD).unwrap();
+        let now = "2026-11-17T10:00:00Z".parse().unwrap();
+        let check = Check { path: &path, env: &|_| None, now, template_problems: &|_| Vec::new() };
+        let error = run(&check, &mut Closed, &mut Vec::new()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 }
