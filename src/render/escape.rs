@@ -2,7 +2,7 @@
 //! How blocks and mails are put together is not decided here.
 
 use super::words::{cut_mark, is_line_break, one_line, split_mark, turns_direction};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// What a template writes, and so what its data must not be able to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,19 +61,32 @@ const ZERO_WIDTH: char = '\u{200b}';
 
 /// The view with every string, and every name that data could have chosen, escaped for `flavour`.
 pub(super) fn escape_view(view: &Value, flavour: Flavour) -> Value {
-    escape_value(view, "", flavour)
+    let mut escaped = view.clone();
+    escape_value(&mut escaped, "", &mut Escaping { flavour, site: String::new() });
+    escaped
 }
 
-fn escape_value(value: &Value, key: &str, flavour: Flavour) -> Value {
+/// How a view is escaped.
+struct Escaping {
+    flavour: Flavour,
+    /// Start of the last good address: nearly all of a view begin alike.
+    site: String,
+}
+
+fn escape_value(value: &mut Value, key: &str, how: &mut Escaping) {
     match value {
-        Value::String(text) if is_address(key) => Value::String(escape_address(text, flavour)),
-        Value::String(text) => Value::String(escape_text(text, key, flavour)),
-        Value::Array(items) => Value::Array(items.iter().map(|item| escape_value(item, key, flavour)).collect()),
+        Value::String(text) if is_address(key) => *text = escape_address(text, how),
+        Value::String(text) if is_safe(text, how.flavour) => {}
+        Value::String(text) => *text = escape_unsafe(text, key, how.flavour),
+        Value::Array(items) => items.iter_mut().for_each(|item| escape_value(item, key, how)),
         Value::Object(fields) => {
-            let escaped = fields.iter().map(|(k, v)| (escape_text(k, "", flavour), escape_value(v, k, flavour)));
-            Value::Object(escaped.collect::<Map<_, _>>())
+            fields.iter_mut().for_each(|(key, field)| escape_value(field, key, how));
+            if fields.keys().any(|key| !is_safe(key, how.flavour)) {
+                let renamed = std::mem::take(fields).into_iter();
+                fields.extend(renamed.map(|(key, field)| (escape_text(&key, "", how.flavour), field)));
+            }
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
@@ -202,9 +215,9 @@ fn starts_markup(line: &str) -> bool {
 }
 
 /// A web address that can stand in a link of the channel; empty when it is none.
-fn escape_address(address: &str, flavour: Flavour) -> String {
-    let Some(safe) = web_address(address) else { return String::new() };
-    match flavour {
+fn escape_address(address: &str, how: &mut Escaping) -> String {
+    let Some(safe) = safe_address(address, &mut how.site) else { return String::new() };
+    match how.flavour {
         Flavour::Slack | Flavour::Html => safe.replace('&', "&amp;"),
         Flavour::Text | Flavour::Subject => safe,
     }
@@ -212,12 +225,25 @@ fn escape_address(address: &str, flavour: Flavour) -> String {
 
 /// The address when it is http(s), with what could end a link or a line percent-encoded; none for anything else.
 pub fn web_address(address: &str) -> Option<String> {
+    safe_address(address, &mut String::new())
+}
+
+/// The same; what comes after a `site` that was found to be good can't make an address bad.
+fn safe_address(address: &str, site: &mut String) -> Option<String> {
     let address = address.trim();
-    let lower = address.get(..8).unwrap_or(address).to_ascii_lowercase();
-    if !(lower.starts_with("http://") || lower.starts_with("https://")) || address.len() > 2_000 {
+    if address.len() > 2_000 {
         return None;
     }
-    url::Url::parse(address).ok()?;
+    let start = &address[..site_length(address)?];
+    if start != site {
+        match url::Url::parse(start) {
+            Ok(_) => start.clone_into(site),
+            Err(_) => _ = url::Url::parse(address).ok()?,
+        }
+    }
+    if address.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._/:?&=%+#,".contains(&b)) {
+        return Some(address.to_owned());
+    }
     let mut safe = String::new();
     for c in address.chars() {
         let unsafe_here = c.is_control() || c.is_whitespace() || "<>|\"'`\\^{}*~\u{200b}".contains(c);
@@ -227,6 +253,15 @@ pub fn web_address(address: &str) -> Option<String> {
         }
     }
     Some(safe)
+}
+
+/// Bytes of `https://host:port`; none for what is no http(s).
+fn site_length(address: &str) -> Option<usize> {
+    let is_scheme =
+        |scheme: &&&str| address.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
+    let scheme = ["http://", "https://"].iter().find(is_scheme)?;
+    let host = &address[scheme.len()..];
+    Some(scheme.len() + host.find(['/', '?', '#', '\\']).unwrap_or(host.len()))
 }
 
 #[cfg(test)]
@@ -301,6 +336,19 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn an_address_is_good_or_bad_whatever_came_before_it(
+            site in "https?://[a-z.:@\\t]{0,3}",
+            ends in proptest::collection::vec("[a-z0-9.:@/?#\\\\\\t\\[%<-]{0,5}", 1..4),
+        ) {
+            let mut known = String::new();
+            for address in ends.iter().map(|end| format!("{site}{end}")) {
+                let is_good = url::Url::parse(address.trim()).is_ok();
+                prop_assert_eq!(safe_address(&address, &mut known).is_some(), is_good, "{:?}", address);
+                prop_assert_eq!(web_address(&address), safe_address(&address, &mut known), "{:?}", address);
+            }
+        }
+
         #[test]
         fn what_is_safe_is_what_no_rule_changes(text in "[ -~]{0,12}|[a-z #|>*_&-]{0,9}|a… \\(3 more characters\\)", key in "note|text|a_lines") {
             for flavour in Flavour::ALL {
