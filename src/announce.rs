@@ -11,7 +11,7 @@ use crate::name::{ReceiverName, WorkflowName};
 use crate::outbox::{MessageKind, NewEntry};
 use crate::render::{
     Acknowledgement, Content, MailFrame, NextEscalation, OperatorFacts, OperatorView, PageFacts, PageKind, PageView,
-    PagedWorkflow, Renderer, Resolution,
+    PagedWorkflow, Renderer, Resolution, page_sentence,
 };
 use crate::workflow::Workflow;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -133,7 +133,7 @@ impl Announcer {
     /// The sentence that a page about `incident` would open with now.
     pub fn sentence(&self, incident: &Incident, open_letters: u64, now: DateTime<Utc>) -> String {
         let number = incident.told.page_number;
-        PageView::of(&self.facts(&Message { incident, kind: PageKind::Page, number, open_letters, now })).sentence
+        page_sentence(&self.facts(&Message { incident, kind: PageKind::Page, number, open_letters, now }))
     }
 
     /// The message again, for another receiver: what a fallback gets.

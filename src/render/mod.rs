@@ -32,4 +32,5 @@ pub use page_facts::{Acknowledgement, FailureSample, NextEscalation, PageFacts, 
 pub use page_view::{
     AcknowledgedView, CountsView, ErrorView, LinkView, PageView, PagedWorkflowView, ResolutionView, TextView,
 };
+pub use page_words::sentence as page_sentence;
 pub use sample::page_samples;

@@ -79,7 +79,7 @@ pub(super) fn notice(facts: &PageFacts, title: &str) -> String {
 }
 
 /// What has happened, with numbers; without the workflow.
-pub(super) fn sentence(facts: &PageFacts) -> String {
+pub fn sentence(facts: &PageFacts) -> String {
     if let (PageKind::Resolved, Some(resolution)) = (facts.kind, &facts.resolution) {
         return resolved_sentence(facts, resolution);
     }
