@@ -3,6 +3,7 @@
 use super::attention::brief;
 use super::cause::sentence_case;
 use super::compose::Form;
+use super::input::Cell;
 use super::pattern::is_llm;
 use super::tally::{CauseTally, Tally};
 use super::view::{ActionItem, Section};
@@ -28,7 +29,7 @@ pub(super) fn list_actions(tally: &Tally<'_>, form: Form) -> Section<ActionItem>
         Form::Daily | Form::Weekly => tally.causes.iter().filter_map(|c| cause_action(tally, c)).collect(),
     };
     if form == Form::Weekly {
-        items.extend(tally.workflows.keys().filter_map(|w| rush_action(tally, w)));
+        items.extend(rush_hours(tally).into_iter().filter_map(|(w, hours)| rush_action(tally, w, &hours)));
     }
     items.truncate(ACTIONS_MAX);
     Section { note: "from the numbers".to_owned(), items, more: String::new() }
@@ -79,20 +80,21 @@ fn advice<'a>(cause: &CauseTally<'_>, downstream: Option<&'a str>, step: Option<
     }
 }
 
-/// "Move invoice-sync out of 18:00 to 20:00. 62 of 88 rate-limit answers came then."
-fn rush_action(tally: &Tally<'_>, workflow: &WorkflowName) -> Option<ActionItem> {
-    let mut hours: BTreeMap<u32, u64> = BTreeMap::new();
-    let cells = tally.input.cells.iter().filter(|c| {
-        c.workflow == *workflow
-            && c.event_type == EventType::Failure
-            && c.class == Class::RateLimited
-            && !c.is_silenced()
-    });
-    for cell in cells {
-        *hours.entry(cell.at.with_timezone(&tally.input.zone).hour()).or_default() += cell.count;
+/// Answers that the rate was too high, by workflow and hour of the day.
+fn rush_hours<'a>(tally: &Tally<'a>) -> BTreeMap<&'a WorkflowName, [u64; 24]> {
+    let mut rush: BTreeMap<&WorkflowName, [u64; 24]> = BTreeMap::new();
+    let is_limit = |c: &&Cell| c.event_type == EventType::Failure && c.class == Class::RateLimited;
+    for cell in tally.input.cells.iter().filter(is_limit).filter(|c| !c.is_silenced()) {
+        let hour = cell.at.with_timezone(&tally.input.zone).hour() as usize;
+        rush.entry(&cell.workflow).or_default()[hour] += cell.count;
     }
-    let all: u64 = hours.values().sum();
-    let two = |hour: u32| [hour, (hour + 1) % 24].iter().filter_map(|h| hours.get(h)).sum::<u64>();
+    rush
+}
+
+/// "Move invoice-sync out of 18:00 to 20:00. 62 of 88 rate-limit answers came then."
+fn rush_action(tally: &Tally<'_>, workflow: &WorkflowName, hours: &[u64; 24]) -> Option<ActionItem> {
+    let all: u64 = hours.iter().sum();
+    let two = |hour: usize| hours[hour] + hours[(hour + 1) % 24];
     let (most, hour) =
         (0..24).map(|h| (two(h), h)).fold((0, 0), |best, next| if next.0 > best.0 { next } else { best });
     if all < RUSH_MIN || most * 100 < all * RUSH_SHARE_MIN {

@@ -2,13 +2,13 @@
 //! wait, and the verdict over them. Worst first, capped.
 
 use super::input::{LetterGroup, PageRecord, PageState, SymptomLine};
-use super::tally::{Hearing, Tally, and_more, name_some};
+use super::tally::{Hearing, Tally, WorkflowTally, and_more, name_some};
 use super::view::{Contact, Headline, Link, PageItem, Section, UrgentItem};
 use crate::event::Class;
 use crate::name::WorkflowName;
 use crate::render::words;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 const URGENT_MAX: usize = 5;
@@ -31,7 +31,7 @@ pub(super) struct Attention {
 impl Attention {
     pub fn new(tally: &Tally<'_>) -> Self {
         let (open, closed): (Vec<_>, Vec<_>) = tally.input.pages.iter().partition(|p| p.state != PageState::Resolved);
-        let paged: BTreeSet<_> = open.iter().flat_map(|p| &p.workflows).collect();
+        let paged: HashSet<_> = open.iter().flat_map(|p| &p.workflows).collect();
         let candidates = list_urgent(tally, &paged);
         let urgent_count = candidates.len();
         // Wording all of many takes longer than choosing among them.
@@ -131,7 +131,7 @@ fn page_item(tally: &Tally<'_>, page: &PageRecord, detail: String) -> PageItem {
 /// Something to look at, not worded yet.
 enum Candidate<'a> {
     Symptom(&'a SymptomLine),
-    Silent(&'a WorkflowName),
+    Silent(&'a WorkflowName, Hearing),
     Waiting(Waiting<'a>),
     Backlog(UrgentItem),
 }
@@ -140,7 +140,7 @@ impl Candidate<'_> {
     fn item(&self, tally: &Tally<'_>) -> Option<UrgentItem> {
         match self {
             Self::Symptom(symptom) => Some(symptom_item(tally, symptom)),
-            Self::Silent(workflow) => silent_item(tally, workflow),
+            Self::Silent(workflow, hearing) => silent_item(tally, workflow, *hearing),
             Self::Waiting(waiting) => Some(waiting_item(tally, waiting)),
             Self::Backlog(item) => Some(item.clone()),
         }
@@ -148,13 +148,12 @@ impl Candidate<'_> {
 }
 
 /// Symptoms first, as they are given; then what is not heard; then dead letters of workflows that no symptom speaks of.
-fn list_urgent<'a>(tally: &Tally<'a>, paged: &BTreeSet<&WorkflowName>) -> Vec<Candidate<'a>> {
+fn list_urgent<'a>(tally: &Tally<'a>, paged: &HashSet<&WorkflowName>) -> Vec<Candidate<'a>> {
     let mut candidates: Vec<_> = tally.input.urgent.iter().map(Candidate::Symptom).collect();
-    let mut spoken: BTreeSet<&WorkflowName> = tally.input.urgent.iter().map(|s| &s.workflow).collect();
-    let is_silent = |w: &&&WorkflowName| tally.hearing(w) != Hearing::Heard;
-    for workflow in tally.workflows.keys().filter(is_silent) {
+    let mut spoken: HashSet<&WorkflowName> = tally.input.urgent.iter().map(|s| &s.workflow).collect();
+    for (workflow, tally) in tally.workflows.iter().filter(|(_, t)| t.hearing != Hearing::Heard) {
         if spoken.insert(workflow) {
-            candidates.push(Candidate::Silent(workflow));
+            candidates.push(Candidate::Silent(workflow, tally.hearing));
         }
     }
     let unspoken = |w: &Waiting<'_>| !spoken.contains(w.workflow) && !paged.contains(w.workflow);
@@ -165,9 +164,9 @@ fn list_urgent<'a>(tally: &Tally<'a>, paged: &BTreeSet<&WorkflowName>) -> Vec<Ca
 
 /// What waits in workflows that this window has no news of, all in one line and without their names.
 fn backlog_item(tally: &Tally<'_>) -> Option<UrgentItem> {
-    let old: Vec<_> = tally.old_letters().collect();
-    let count = old.iter().map(|(_, c)| c.open_count).sum();
-    let age = tally.age(old.iter().filter_map(|(_, c)| c.oldest_at).min()?);
+    let old: Vec<(&WorkflowName, &WorkflowTally)> = tally.with_old_letters().collect();
+    let count = old.iter().map(|(_, t)| t.open_count).sum();
+    let age = tally.age(old.iter().filter_map(|(_, t)| t.oldest_at).min()?);
     if !waited_long(age) || tally.input.window.seconds() < REMINDING.as_secs() {
         return None;
     }
@@ -213,10 +212,10 @@ fn symptom_item(tally: &Tally<'_>, symptom: &SymptomLine) -> UrgentItem {
     }
 }
 
-fn silent_item(tally: &Tally<'_>, workflow: &WorkflowName) -> Option<UrgentItem> {
+fn silent_item(tally: &Tally<'_>, workflow: &WorkflowName, hearing: Hearing) -> Option<UrgentItem> {
     let info = tally.info(workflow)?;
     let every = format!("A run is expected every {}", words::duration(info.every?));
-    let (text, detail) = match tally.hearing(workflow) {
+    let (text, detail) = match hearing {
         Hearing::Heard => return None,
         Hearing::Missing(age) => {
             let last = info.last_heard_at.map(|at| format!("; the last was {}", tally.time(at))).unwrap_or_default();
@@ -240,13 +239,15 @@ struct Waiting<'a> {
 
 /// Workflows with news, whose dead letters came in the window or wait for long: protected ones first, then by number, then by age.
 fn waiting<'a>(tally: &Tally<'a>) -> Vec<Waiting<'a>> {
-    let mut groups: BTreeMap<&WorkflowName, Vec<&LetterGroup>> = BTreeMap::new();
+    let mut groups: HashMap<&WorkflowName, Vec<&LetterGroup>> = HashMap::new();
     for group in tally.input.open_letters.iter().filter(|g| tally.is_current(&g.workflow)) {
         groups.entry(&group.workflow).or_default().push(group);
     }
     let mut found: Vec<Waiting<'_>> =
         groups.into_iter().filter_map(|(workflow, groups)| sum_up(tally, workflow, &groups)).collect();
-    found.sort_by_key(|w| (Reverse(tally.is_protected(w.workflow)), Reverse(w.count), w.oldest.oldest_at));
+    found.sort_by_cached_key(|w| {
+        (Reverse(tally.is_protected(w.workflow)), Reverse(w.count), w.oldest.oldest_at, w.workflow)
+    });
     found
 }
 

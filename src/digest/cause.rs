@@ -8,7 +8,7 @@ use super::tally::{CauseKind, CauseTally, Tally, and_more};
 use super::view::{CauseItem, Causes, LetterItem, Link, Section};
 use crate::event::Fingerprint;
 use crate::render::words;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::HashMap;
 
 const NEW_MAX: usize = 8;
 const KNOWN_MAX: usize = 10;
@@ -16,8 +16,8 @@ const SAMPLE_MAX: usize = 200;
 /// How often a known cause must come to be listed when every try of it was followed by another.
 const RETRIED_MIN: u64 = 10;
 
-/// The listed causes, and which they are.
-pub(super) fn list_causes<'a>(tally: &Tally<'a>, form: Form) -> (Causes, BTreeSet<&'a Fingerprint>) {
+/// The listed causes, and how many events they have.
+pub(super) fn list_causes(tally: &Tally<'_>, form: Form) -> (Causes, u64) {
     let (known, new): (Vec<_>, Vec<_>) = tally.causes.iter().partition(|c| c.kind == CauseKind::Known);
     let known_max = match form {
         Form::Hourly => 0,
@@ -26,16 +26,21 @@ pub(super) fn list_causes<'a>(tally: &Tally<'a>, form: Form) -> (Causes, BTreeSe
     let worthy = |c: &&CauseTally<'_>| c.final_count > 0 || c.count >= RETRIED_MIN;
     let known_shown: Vec<_> = known.iter().copied().filter(worthy).take(known_max).collect();
     let new_shown: Vec<_> = new.iter().copied().take(NEW_MAX).collect();
-    let listed = new_shown.iter().chain(&known_shown).map(|c| c.fingerprint).collect();
+    let listed = new_shown.iter().chain(&known_shown).map(|c| c.count).sum();
+    let open = open_by_cause(tally);
     let causes = Causes {
-        new: section(tally, &new_shown, new.len()),
-        known: section(tally, &known_shown, if known_max == 0 { 0 } else { known.len() }),
+        new: section(tally, &new_shown, new.len(), &open),
+        known: section(tally, &known_shown, if known_max == 0 { 0 } else { known.len() }, &open),
     };
     (causes, listed)
 }
 
-fn section(tally: &Tally<'_>, shown: &[&CauseTally<'_>], all: usize) -> Section<CauseItem> {
-    let open = open_by_cause(tally);
+fn section(
+    tally: &Tally<'_>,
+    shown: &[&CauseTally<'_>],
+    all: usize,
+    open: &HashMap<&Fingerprint, u64>,
+) -> Section<CauseItem> {
     Section {
         note: format!("{} of {}", words::count(shown.len() as u64), words::noun(tally.causes.len() as u64, "cause")),
         items: shown.iter().map(|c| cause_item(tally, c, open.get(c.fingerprint).copied().unwrap_or(0))).collect(),
@@ -43,8 +48,8 @@ fn section(tally: &Tally<'_>, shown: &[&CauseTally<'_>], all: usize) -> Section<
     }
 }
 
-fn open_by_cause<'a>(tally: &Tally<'a>) -> BTreeMap<&'a Fingerprint, u64> {
-    let mut open = BTreeMap::new();
+fn open_by_cause<'a>(tally: &Tally<'a>) -> HashMap<&'a Fingerprint, u64> {
+    let mut open = HashMap::new();
     for group in &tally.input.open_letters {
         *open.entry(&group.fingerprint).or_default() += group.count;
     }

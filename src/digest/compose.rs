@@ -59,8 +59,8 @@ pub fn compose(input: &DigestInput) -> DigestView {
     let form = Form::of(input.digest.as_str());
     let tally = Tally::new(input);
     let attention = Attention::new(&tally);
-    let (fingerprints, listed) = list_causes(&tally, form);
-    let counts = tally.counts(&listed);
+    let (fingerprints, listed_count) = list_causes(&tally, form);
+    let counts = tally.counts(listed_count);
     let title = format!("{} digest", sentence_case(&words::one_line(input.digest.as_str())));
     let headline = attention.headline(write_lede(&tally, attention.is_quiet()));
     DigestView {

@@ -6,7 +6,8 @@ use crate::name::{DigestName, RouteName, WorkflowName};
 use crate::workflow::Domain;
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 /// Causes of open dead letters that are named.
@@ -99,14 +100,14 @@ pub struct DigestInput {
     /// What Matins itself missed, a sentence each with its full stop; empty means that it missed nothing.
     pub service: Vec<String>,
     /// Every workflow that occurs above, and every one of config that is routed here and expected to be heard.
-    pub workflows: BTreeMap<WorkflowName, WorkflowInfo>,
+    pub workflows: HashMap<WorkflowName, WorkflowInfo>,
     /// Events of the window that arrived an hour or more after they happened.
     pub late_count: u64,
 }
 
 impl DigestInput {
     /// Workflows that the window has news of: an event that no silence hid, a dead letter, an incident or a firing symptom.
-    pub fn news(&self) -> BTreeSet<&WorkflowName> {
+    pub fn news(&self) -> HashSet<&WorkflowName> {
         let heard = self.cells.iter().filter(|c| !c.is_silenced()).map(|c| &c.workflow);
         let fresh = self.open_letters.iter().filter(|g| g.new_count > 0).map(|g| &g.workflow);
         let paged = self.pages.iter().flat_map(|p| &p.workflows);
@@ -260,90 +261,103 @@ pub struct Totals {
 
 impl Totals {
     /// Adds up what a window holds. `pages` is the number of incidents that were opened in it.
-    pub fn measure(cells: &[Cell], flow: &LetterFlow, pages: u64) -> Self {
+    pub fn measure(cells: impl Iterator<Item = impl Borrow<Cell>>, flow: &LetterFlow, pages: u64) -> Self {
+        let mut sums: HashMap<WorkflowName, WorkflowSums> = HashMap::new();
+        for cell in cells {
+            let cell = cell.borrow();
+            match sums.get_mut(&cell.workflow) {
+                Some(sums) => sums.add(cell),
+                None => sums.entry(cell.workflow.clone()).or_default().add(cell),
+            }
+        }
+        Self::of(sums.iter(), flow, pages)
+    }
+
+    /// Adds up workflows.
+    pub(super) fn of<'s>(
+        workflows: impl Iterator<Item = (&'s WorkflowName, &'s WorkflowSums)>,
+        flow: &LetterFlow,
+        pages: u64,
+    ) -> Self {
         let mut totals = Self {
-            runs: count_runs(cells),
             letters_opened: flow.opened_count,
             letters_resolved: flow.resolved_count,
             letters_open: flow.open_at_end,
             pages,
             ..Self::default()
         };
-        for cell in cells.iter().filter(|c| !c.is_silenced()) {
-            totals.add(cell);
+        for (workflow, sums) in workflows {
+            totals.add(workflow, sums);
         }
-        totals.add_reported(cells);
         totals
     }
 
-    /// Adds failures that only reports know of.
-    fn add_reported(&mut self, cells: &[Cell]) {
-        let mut by_workflow: BTreeMap<&WorkflowName, Vec<&Cell>> = BTreeMap::new();
-        for cell in cells.iter().filter(|c| !c.is_silenced()) {
-            by_workflow.entry(&cell.workflow).or_default().push(cell);
-        }
-        for (workflow, cells) in by_workflow {
-            let count = reported_only(cells.into_iter());
-            if count > 0 {
-                self.failures += count;
-                self.final_failures += count;
-                *self.failures_by_workflow.entry(workflow.clone()).or_default() += count;
-            }
-        }
-    }
-
-    fn add(&mut self, cell: &Cell) {
-        if cell.is_failure() {
-            self.failures += cell.count;
-            *self.failures_by_workflow.entry(cell.workflow.clone()).or_default() += cell.count;
-        }
-        if cell.is_final_failure() {
-            self.final_failures += cell.count;
-        }
-        if cell.event_type == EventType::Recovery {
-            self.recoveries += cell.count;
-            self.took_count += cell.took_count;
-            self.took_ms_sum += cell.took_ms_sum;
+    fn add(&mut self, workflow: &WorkflowName, sums: &WorkflowSums) {
+        self.runs = self.runs.into_iter().chain(sums.runs()).reduce(|a, b| a + b);
+        self.failures += sums.failures();
+        self.final_failures += sums.final_failures();
+        self.recoveries += sums.recoveries;
+        self.took_count += sums.took_count;
+        self.took_ms_sum += sums.took_ms_sum;
+        if sums.failures() > 0 {
+            self.failures_by_workflow.insert(workflow.clone(), sums.failures());
         }
     }
 }
 
-/// Failed runs of one workflow that only its reports know of: a producer may send events of failures, or counts, or both.
-pub(super) fn reported_only<'a>(cells: impl Iterator<Item = &'a Cell>) -> u64 {
-    let (mut reported, mut seen) = (0_u64, 0);
-    for cell in cells {
-        reported += cell.failed_count;
-        seen += if cell.is_final_failure() { cell.count } else { 0 };
-    }
-    reported.saturating_sub(seen)
+/// The cells of one workflow added up, silenced ones left out.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WorkflowSums {
+    reports: u64,
+    good: u64,
+    /// Failed runs that it reports.
+    reported: u64,
+    failures: u64,
+    final_failures: u64,
+    recoveries: u64,
+    took_count: u64,
+    took_ms_sum: u64,
 }
 
-/// Finished runs of all workflows that report them; none when no workflow does.
-fn count_runs(cells: &[Cell]) -> Option<u64> {
-    let mut by_workflow: BTreeMap<&WorkflowName, Vec<&Cell>> = BTreeMap::new();
-    for cell in cells.iter().filter(|c| !c.is_silenced()) {
-        by_workflow.entry(&cell.workflow).or_default().push(cell);
-    }
-    by_workflow.into_values().filter_map(|cells| workflow_runs(cells.into_iter())).reduce(|a, b| a + b)
-}
-
-/// Finished runs of one workflow: good ones, recoveries, and final failures or the failed ones that it reports, whichever
-/// are more, because a producer may send either. None when it reports no outcome: failures alone do not say how many ran.
-pub(super) fn workflow_runs<'a>(cells: impl Iterator<Item = &'a Cell>) -> Option<u64> {
-    let (mut reports, mut good, mut reported, mut seen) = (0, 0, 0, 0);
-    for cell in cells {
+impl WorkflowSums {
+    pub fn add(&mut self, cell: &Cell) {
+        if cell.is_silenced() {
+            return;
+        }
+        self.reported += cell.failed_count;
+        self.failures += if cell.is_failure() { cell.count } else { 0 };
+        self.final_failures += if cell.is_final_failure() { cell.count } else { 0 };
         match cell.event_type {
             EventType::Outcome => {
-                reports += cell.count;
-                good += cell.ok_count;
-                reported += cell.failed_count;
+                self.reports += cell.count;
+                self.good += cell.ok_count;
             }
-            EventType::Recovery => good += cell.count,
-            EventType::Failure if cell.is_final_failure() => seen += cell.count,
+            EventType::Recovery => {
+                self.recoveries += cell.count;
+                self.took_count += cell.took_count;
+                self.took_ms_sum += cell.took_ms_sum;
+            }
             EventType::Failure | EventType::Heartbeat | EventType::Resolution | EventType::Breaker => {}
         }
     }
-    (reports > 0).then(|| good + reported.max(seen))
+
+    /// Finished runs: good ones, recoveries, and final failures. None when it reports no outcome: failures alone do not say how many ran.
+    pub fn runs(&self) -> Option<u64> {
+        (self.reports > 0).then(|| self.good + self.recoveries + self.final_failures())
+    }
+
+    pub fn failures(&self) -> u64 {
+        self.failures + self.reported_only()
+    }
+
+    pub fn final_failures(&self) -> u64 {
+        self.final_failures + self.reported_only()
+    }
+
+    /// Failed runs that only reports know of: a producer may send events of failures, or counts, or both.
+    fn reported_only(&self) -> u64 {
+        self.reported.saturating_sub(self.final_failures)
+    }
 }
 
 /// Open dead letters of one workflow and one cause.
@@ -379,7 +393,7 @@ pub struct LetterFlow {
     /// Open when the window ended.
     pub open_at_end: u64,
     /// By workflow; a workflow without an entry has none.
-    pub by_workflow: BTreeMap<WorkflowName, LetterCount>,
+    pub by_workflow: HashMap<WorkflowName, LetterCount>,
     /// Changes in time order, for the plot; to the minute or to the start of a bucket.
     pub steps: Vec<LetterStep>,
 }

@@ -3,7 +3,7 @@
 use super::cause::sentence_case;
 use super::drawing::{draw_numbers, draw_recoveries};
 use super::input::{Cell, Totals};
-use super::tally::{CauseKind, Hearing, Tally, name_some};
+use super::tally::{CauseKind, Hearing, Tally, WorkflowTally, name_some};
 use super::view::{Heard, Numbers, Recoveries, RecoveryRow, ShortNumber, Tile};
 use crate::event::EventType;
 use crate::name::WorkflowName;
@@ -123,8 +123,8 @@ fn difference(now: u64, before: u64, period: &str) -> String {
 }
 
 fn heard_share(tally: &Tally<'_>) -> String {
-    let expected = expected(tally);
-    let heard = expected.iter().filter(|w| tally.hearing(w) == Hearing::Heard).count();
+    let expected: Vec<_> = expected(tally).collect();
+    let heard = expected.iter().filter(|(_, t)| t.hearing == Hearing::Heard).count();
     match expected.len() as u64 {
         0 => String::new(),
         n => format!("; {} of {} heard", words::count(heard as u64), words::noun(n, "workflow")),
@@ -248,15 +248,14 @@ fn recovery_row(name: &str, healing: &Healing, has_tries: bool) -> RecoveryRow {
 }
 
 /// Workflows that were heard, or that should have been.
-fn expected<'a>(tally: &Tally<'a>) -> Vec<&'a WorkflowName> {
-    let is_expected = |w: &WorkflowName| tally.info(w).is_some_and(|i| i.every.is_some());
-    tally.workflows.iter().filter(|(w, t)| t.arrived || is_expected(w)).map(|(w, _)| *w).collect()
+fn expected<'t>(tally: &'t Tally<'_>) -> impl Iterator<Item = (&'t WorkflowName, &'t WorkflowTally)> {
+    tally.workflows.iter().map(|(w, t)| (*w, t)).filter(|(_, t)| t.arrived || t.is_expected)
 }
 
 /// Who was heard and who was not; "not heard" is never told as 0 failures.
 pub(super) fn list_heard(tally: &Tally<'_>) -> Heard {
-    let expected = expected(tally);
-    let missing: Vec<String> = expected.iter().filter_map(|w| missing(tally, w)).collect();
+    let expected: Vec<_> = expected(tally).collect();
+    let missing: Vec<String> = expected.iter().filter_map(|(w, t)| missing(w, t.hearing)).collect();
     let heard = (expected.len() - missing.len()) as u64;
     let missing: Vec<&str> = missing.iter().map(String::as_str).collect();
     let mut text = match (heard, expected.is_empty()) {
@@ -275,8 +274,8 @@ pub(super) fn list_heard(tally: &Tally<'_>) -> Heard {
     }
 }
 
-fn missing(tally: &Tally<'_>, workflow: &WorkflowName) -> Option<String> {
-    match tally.hearing(workflow) {
+fn missing(workflow: &WorkflowName, hearing: Hearing) -> Option<String> {
+    match hearing {
         Hearing::Heard => None,
         Hearing::Missing(age) => Some(format!("{workflow} for {}", words::duration(age))),
         Hearing::Never => Some(format!("{workflow}, never")),
@@ -285,7 +284,8 @@ fn missing(tally: &Tally<'_>, workflow: &WorkflowName) -> Option<String> {
 
 /// Workflows that ran without a failure: " 0 failures in 96 runs of payout-reconcile and in 1 run of gst-filing."
 fn flawless(tally: &Tally<'_>) -> String {
-    let runs = tally.workflows.iter().filter(|(_, t)| t.failures == 0).filter_map(|(w, t)| Some((w, t.runs?)));
+    let flawless = tally.workflows.iter().filter(|(_, t)| t.sums.failures() == 0);
+    let runs = flawless.filter_map(|(w, t)| Some((w, t.sums.runs()?)));
     let parts: Vec<String> = runs.map(|(w, n)| format!("in {} of {w}", words::noun(n, "run"))).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     match parts.is_empty() {

@@ -16,8 +16,8 @@ const CLASSES_MAX: usize = 4;
 /// Workflows that have something to show: a silenced one has not.
 pub(super) fn list_workflows(tally: &Tally<'_>, form: Form) -> WorkflowTable {
     let mut all: Vec<(&WorkflowName, &WorkflowTally)> =
-        tally.workflows.iter().map(|(w, t)| (*w, t)).filter(|(w, t)| is_shown(tally, w, t, form)).collect();
-    all.sort_by_key(|(w, t)| Reverse((t.failures, t.final_failures, open_letters(tally, w), t.runs)));
+        tally.workflows.iter().map(|(w, t)| (*w, t)).filter(|(_, t)| is_shown(t, form)).collect();
+    all.sort_by_key(|(_, t)| Reverse((t.sums.failures(), t.sums.final_failures(), t.open_count, t.sums.runs())));
     let shown = &all[..all.len().min(ROWS_MAX)];
     let items: Vec<_> = shown.iter().map(|(w, t)| workflow_row(tally, w, t)).collect();
     let total = total_row(tally);
@@ -37,24 +37,20 @@ pub(super) fn list_workflows(tally: &Tally<'_>, form: Form) -> WorkflowTable {
 }
 
 /// The hourly digest leaves out what was quiet.
-fn is_shown(tally: &Tally<'_>, workflow: &WorkflowName, counts: &WorkflowTally, form: Form) -> bool {
-    let is_busy = counts.failures > 0 || (tally.is_current(workflow) && open_letters(tally, workflow) > 0);
-    let is_missing = tally.hearing(workflow) != Hearing::Heard;
+fn is_shown(workflow: &WorkflowTally, form: Form) -> bool {
+    let is_busy = workflow.sums.failures() > 0 || (workflow.is_current && workflow.open_count > 0);
+    let is_missing = workflow.hearing != Hearing::Heard;
     match form {
         Form::Hourly => is_busy || is_missing,
-        Form::Daily | Form::Weekly => is_busy || is_missing || counts.told,
+        Form::Daily | Form::Weekly => is_busy || is_missing || workflow.told,
     }
-}
-
-fn open_letters(tally: &Tally<'_>, workflow: &WorkflowName) -> u64 {
-    tally.input.letter_flow.by_workflow.get(workflow).map_or(0, |c| c.open_count)
 }
 
 fn write_more(left: &[(&WorkflowName, &WorkflowTally)]) -> String {
     if left.is_empty() {
         return String::new();
     }
-    let failures: u64 = left.iter().map(|(_, t)| t.failures).sum();
+    let failures: u64 = left.iter().map(|(_, t)| t.sums.failures()).sum();
     let names: Vec<&str> = left.iter().map(|(w, _)| w.as_str()).collect();
     let count = words::count(left.len() as u64);
     format!("And {count} more with {}: {}.", words::noun(failures, "failure"), name_some(&names, NAMES_MAX))
@@ -62,7 +58,7 @@ fn write_more(left: &[(&WorkflowName, &WorkflowTally)]) -> String {
 
 /// What the total holds beside the rows: "The total holds 9 dead letters of 2 workflows with nothing new as well."
 fn write_old(tally: &Tally<'_>) -> String {
-    let (count, workflows) = tally.old_letters().fold((0, 0), |(n, w), (_, c)| (n + c.open_count, w + 1));
+    let (count, workflows) = tally.with_old_letters().fold((0, 0), |(n, w), (_, t)| (n + t.open_count, w + 1));
     if workflows == 0 {
         return String::new();
     }
@@ -71,26 +67,22 @@ fn write_old(tally: &Tally<'_>) -> String {
 }
 
 fn workflow_row(tally: &Tally<'_>, workflow: &WorkflowName, counts: &WorkflowTally) -> WorkflowRow {
-    let letters = tally.input.letter_flow.by_workflow.get(workflow);
-    let open = letters.map_or(0, |c| c.open_count);
+    let (failures, runs) = (counts.sums.failures(), counts.sums.runs());
     // Nothing arrived from a workflow that should have been heard: what it did is unknown.
-    let is_unknown = !counts.arrived && tally.hearing(workflow) != Hearing::Heard;
+    let is_unknown = !counts.arrived && counts.hearing != Hearing::Heard;
     let known = |n: u64| if is_unknown { "?".to_owned() } else { words::count(n) };
     let link = Link { text: "Workflow".to_owned(), url: tally.url("workflows", &[("name", workflow.as_str())]) };
     WorkflowRow {
         name: workflow.to_string(),
-        runs: counts.runs.map_or("?".to_owned(), words::count),
-        failures: known(counts.failures),
-        change: if is_unknown { String::new() } else { change(tally, workflow, counts.failures) },
-        final_failures: known(counts.final_failures),
-        open: words::count(open),
-        has_open: open > 0,
-        oldest: match letters.and_then(|c| c.oldest_at) {
-            Some(at) if open > 0 => words::age(tally.age(at)),
-            Some(_) | None => "–".to_owned(),
-        },
-        detail: detail(tally, workflow, counts),
-        runs_text: counts.runs.filter(|_| counts.failures > 0).map(|n| words::noun(n, "run")).unwrap_or_default(),
+        runs: runs.map_or("?".to_owned(), words::count),
+        failures: known(failures),
+        change: if is_unknown { String::new() } else { change(tally, workflow, failures) },
+        final_failures: known(counts.sums.final_failures()),
+        open: words::count(counts.open_count),
+        has_open: counts.open_count > 0,
+        oldest: counts.oldest_at.map_or("–".to_owned(), |at| words::age(tally.age(at))),
+        detail: detail(counts),
+        runs_text: runs.filter(|_| failures > 0).map(|n| words::noun(n, "run")).unwrap_or_default(),
         runbook: tally.info(workflow).and_then(|i| i.runbook.clone()).unwrap_or_default(),
         contact: tally.contact(workflow, vec![link]),
     }
@@ -111,8 +103,8 @@ fn signed(now: u64, before: u64) -> String {
     }
 }
 
-fn detail(tally: &Tally<'_>, workflow: &WorkflowName, counts: &WorkflowTally) -> String {
-    match (tally.hearing(workflow), counts.failures, counts.runs) {
+fn detail(counts: &WorkflowTally) -> String {
+    match (counts.hearing, counts.sums.failures(), counts.sums.runs()) {
         (Hearing::Missing(age), 0, _) => format!("not heard for {}", words::duration(age)),
         (Hearing::Never, 0, _) => "never heard".to_owned(),
         (Hearing::Heard, 0, Some(runs)) => format!("0 failures in {}", words::noun(runs, "run")),

@@ -1,13 +1,14 @@
 //! Adds up what a digest is given: by workflow and by cause, with the zone and addresses that every sentence needs.
 //! What is said about the sums is composed elsewhere.
 
-use super::input::{Cell, DigestInput, Fate, LetterCount, Totals, WorkflowInfo, reported_only, workflow_runs};
+use super::input::{Cell, DigestInput, Fate, Totals, WorkflowInfo, WorkflowSums};
 use super::view::{Contact, DigestCounts, Link};
 use crate::event::{Class, Fingerprint};
 use crate::name::WorkflowName;
 use crate::render::words;
 use chrono::{DateTime, Utc};
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 /// A digest's input, added up.
@@ -17,23 +18,30 @@ pub(super) struct Tally<'a> {
     pub workflows: BTreeMap<&'a WorkflowName, WorkflowTally>,
     /// Workflows that this window has news of. Dead letters of the others are counted, never listed by name: they were
     /// when they came, and naming them again when they wait for too long is the work of symptoms.
-    current: BTreeSet<&'a WorkflowName>,
+    current: HashSet<&'a WorkflowName>,
     /// Most final failures first, then most failures.
     pub causes: Vec<CauseTally<'a>>,
 }
 
-/// One workflow, silenced events left out.
+/// One workflow, and what is known of it otherwise.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WorkflowTally {
-    /// None when it does not report runs.
-    pub runs: Option<u64>,
-    pub failures: u64,
-    pub final_failures: u64,
+    pub sums: WorkflowSums,
+    /// Failures that no silence hid.
     pub classes: BTreeMap<Class, u64>,
     /// Whether anything arrived that no silence hid.
     pub told: bool,
     /// Whether anything arrived at all.
     pub arrived: bool,
+    /// Whether this window has news of it.
+    pub is_current: bool,
+    /// Whether it is heard at regular intervals.
+    pub is_expected: bool,
+    pub hearing: Hearing,
+    /// Dead letters open at the end.
+    pub open_count: u64,
+    /// When the oldest of them became one.
+    pub oldest_at: Option<DateTime<Utc>>,
 }
 
 /// One cause: failures that this digest is to tell.
@@ -59,9 +67,10 @@ pub(super) enum CauseKind {
 }
 
 /// Whether a workflow that is expected was heard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Hearing {
     /// It was, or nothing was expected of it.
+    #[default]
     Heard,
     /// Nothing for so long.
     Missing(Duration),
@@ -69,15 +78,29 @@ pub(super) enum Hearing {
     Never,
 }
 
+impl Hearing {
+    fn of(info: &WorkflowInfo, now: DateTime<Utc>) -> Self {
+        let Some(every) = info.every else { return Self::Heard };
+        match info.last_heard_at.map(|at| words::between(at, now)) {
+            None => Self::Never,
+            Some(age) if age > every + info.grace => Self::Missing(age),
+            Some(_) => Self::Heard,
+        }
+    }
+}
+
 impl<'a> Tally<'a> {
     pub fn new(input: &'a DigestInput) -> Self {
         let window = input.window;
         let pages = input.pages.iter().filter(|p| window.start_at <= p.opened_at && p.opened_at < window.end_at);
+        let current = input.news();
+        let workflows = tally_workflows(input, &current);
+        let sums = workflows.iter().map(|(workflow, tally)| (*workflow, &tally.sums));
         Self {
             input,
-            totals: Totals::measure(&input.cells, &input.letter_flow, pages.count() as u64),
-            current: input.news(),
-            workflows: tally_workflows(input),
+            totals: Totals::of(sums, &input.letter_flow, pages.count() as u64),
+            current,
+            workflows,
             causes: tally_causes(input),
         }
     }
@@ -87,9 +110,12 @@ impl<'a> Tally<'a> {
         self.current.contains(workflow)
     }
 
-    /// Open dead letters of workflows without news.
-    pub fn old_letters(&self) -> impl Iterator<Item = (&'a WorkflowName, &'a LetterCount)> {
-        self.input.letter_flow.by_workflow.iter().filter(|(w, c)| c.open_count > 0 && !self.is_current(w))
+    /// Workflows without news that have open dead letters.
+    pub fn with_old_letters(&self) -> impl Iterator<Item = (&'a WorkflowName, &WorkflowTally)> {
+        self.workflows
+            .iter()
+            .map(|(workflow, tally)| (*workflow, tally))
+            .filter(|(_, t)| t.open_count > 0 && !t.is_current)
     }
 
     /// End of the window: "now", for every age and time in the digest.
@@ -116,15 +142,6 @@ impl<'a> Tally<'a> {
 
     pub fn is_protected(&self, workflow: &WorkflowName) -> bool {
         self.info(workflow).is_some_and(|i| i.domain.is_protected())
-    }
-
-    pub fn hearing(&self, workflow: &WorkflowName) -> Hearing {
-        let Some((info, every)) = self.info(workflow).and_then(|i| Some((i, i.every?))) else { return Hearing::Heard };
-        match info.last_heard_at {
-            None => Hearing::Never,
-            Some(at) if self.age(at) > every + info.grace => Hearing::Missing(self.age(at)),
-            Some(_) => Hearing::Heard,
-        }
     }
 
     /// Whom to ask about `workflow`; `links` come before its runbook.
@@ -165,54 +182,65 @@ impl<'a> Tally<'a> {
         (totals.recoveries, totals.recoveries + totals.final_failures)
     }
 
-    /// Where every event went, when `listed` are the causes with a line of their own.
-    pub fn counts(&self, listed: &BTreeSet<&Fingerprint>) -> DigestCounts {
-        let mut counts = DigestCounts::default();
+    /// Where every event went, when `listed` of them have one of the causes with a line of their own.
+    pub fn counts(&self, listed: u64) -> DigestCounts {
+        let mut counts = DigestCounts { listed, ..DigestCounts::default() };
         for cell in &self.input.cells {
             counts.received += cell.count;
             match &cell.fate {
                 Fate::Silenced(id) => *counts.silenced.entry(id.clone()).or_default() += cell.count,
                 Fate::Paged(_) => counts.paged += cell.count,
-                Fate::Digest if cell.is_failure() && listed.contains(&cell.fingerprint) => counts.listed += cell.count,
                 Fate::Digest => counts.folded += cell.count,
             }
         }
+        counts.folded -= listed;
         counts
     }
 }
 
-fn tally_workflows(input: &DigestInput) -> BTreeMap<&WorkflowName, WorkflowTally> {
-    let mut cells: BTreeMap<&WorkflowName, Vec<&Cell>> = input.workflows.keys().map(|w| (w, Vec::new())).collect();
-    for cell in &input.cells {
-        cells.entry(&cell.workflow).or_default().push(cell);
+impl WorkflowTally {
+    fn add(&mut self, cell: &Cell) {
+        self.arrived = true;
+        if cell.is_silenced() {
+            return;
+        }
+        self.told = true;
+        self.sums.add(cell);
+        if cell.is_failure() {
+            *self.classes.entry(cell.class).or_default() += cell.count;
+        }
     }
-    cells.into_iter().map(|(workflow, cells)| (workflow, tally_workflow(&cells))).collect()
 }
 
-fn tally_workflow(cells: &[&Cell]) -> WorkflowTally {
-    let mut tally = WorkflowTally {
-        runs: workflow_runs(cells.iter().copied().filter(|c| !c.is_silenced())),
-        arrived: !cells.is_empty(),
-        ..WorkflowTally::default()
-    };
-    for cell in cells.iter().filter(|c| !c.is_silenced()) {
-        tally.told = true;
-        if cell.is_failure() {
-            tally.failures += cell.count;
-            *tally.classes.entry(cell.class).or_default() += cell.count;
-        }
-        if cell.is_final_failure() {
-            tally.final_failures += cell.count;
+/// Every workflow that is known or occurs, with all that is known of it: later nobody has to look for anything by its name.
+fn tally_workflows<'a>(
+    input: &'a DigestInput,
+    current: &HashSet<&'a WorkflowName>,
+) -> BTreeMap<&'a WorkflowName, WorkflowTally> {
+    let mut tallies: HashMap<&WorkflowName, WorkflowTally> = HashMap::with_capacity(input.workflows.len());
+    for (workflow, info) in &input.workflows {
+        let tally = tallies.entry(workflow).or_default();
+        tally.is_expected = info.every.is_some();
+        tally.hearing = Hearing::of(info, input.window.end_at);
+    }
+    for cell in &input.cells {
+        tallies.entry(&cell.workflow).or_default().add(cell);
+    }
+    for (workflow, letters) in input.letter_flow.by_workflow.iter().filter(|(_, letters)| letters.open_count > 0) {
+        let tally = tallies.entry(workflow).or_default();
+        tally.open_count = letters.open_count;
+        tally.oldest_at = letters.oldest_at;
+    }
+    for workflow in current {
+        if let Some(tally) = tallies.get_mut(workflow) {
+            tally.is_current = true;
         }
     }
-    let reported = reported_only(cells.iter().copied().filter(|c| !c.is_silenced()));
-    tally.failures += reported;
-    tally.final_failures += reported;
-    tally
+    tallies.into_iter().collect()
 }
 
 fn tally_causes(input: &DigestInput) -> Vec<CauseTally<'_>> {
-    let mut causes: BTreeMap<&Fingerprint, CauseTally<'_>> = BTreeMap::new();
+    let mut causes: HashMap<&Fingerprint, CauseTally<'_>> = HashMap::new();
     for cell in input.cells.iter().filter(|c| c.fate == Fate::Digest && c.is_failure() && c.count > 0) {
         let cause = causes.entry(&cell.fingerprint).or_insert_with(|| CauseTally {
             fingerprint: &cell.fingerprint,
@@ -226,8 +254,7 @@ fn tally_causes(input: &DigestInput) -> Vec<CauseTally<'_>> {
         cause.final_count += if cell.is_final_failure() { cell.count } else { 0 };
     }
     let mut causes: Vec<_> = causes.into_values().collect();
-    // The sort is stable, so causes that are alike keep the order of their fingerprints.
-    causes.sort_by_key(|c| std::cmp::Reverse((c.final_count, c.count)));
+    causes.sort_unstable_by_key(|c| (Reverse((c.final_count, c.count)), c.fingerprint));
     causes
 }
 

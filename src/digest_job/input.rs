@@ -18,7 +18,7 @@ use crate::store::digest_input as read;
 use crate::store::{ReadConn, StoreError};
 use crate::symptom::{Budget, ToldSymptom};
 use chrono::{DateTime, Utc};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// What `compose` is told beside the store.
@@ -119,7 +119,7 @@ impl Reading {
             zone: settings.map_or(chrono_tz::Tz::UTC, |d| d.timezone),
             number: 0,
             public_url: live.config.http.public_url.clone(),
-            workflows: BTreeMap::new(),
+            workflows: HashMap::new(),
             last_letters: last_letters.into_iter().filter(|w| scope.covers(w)).take(LAST_LETTERS_MAX).collect(),
             fingerprints: BTreeMap::new(),
             late_count: counted.late_count,
@@ -192,7 +192,7 @@ fn workflow_infos(
     live: &Live,
     input: &DigestInput,
     last_heard: &BTreeMap<WorkflowName, DateTime<Utc>>,
-) -> BTreeMap<WorkflowName, WorkflowInfo> {
+) -> HashMap<WorkflowName, WorkflowInfo> {
     let open = input.letter_flow.by_workflow.iter().filter(|(_, c)| c.open_count > 0).map(|(name, _)| name);
     let names: BTreeSet<&WorkflowName> = input
         .cells

@@ -163,7 +163,7 @@ impl<'a> Scope<'a> {
         let flow = LetterFlow { open_at_end, ..self.flow(&before.lists, BTreeMap::new())? };
         let (start_at, end_at) = (before.window.start_at, before.window.end_at);
         let opened = self.incidents(window).map(|i| i.incident.opened_at).filter(|at| start_at <= *at && *at < end_at);
-        Ok(Some(Totals::measure(&cells, &flow, opened.count() as u64)))
+        Ok(Some(Totals::measure(cells.iter(), &flow, opened.count() as u64)))
     }
 
     fn incidents<'w>(&self, window: &'w WindowSnapshot) -> impl Iterator<Item = &'w OpenIncident> {

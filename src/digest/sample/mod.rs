@@ -10,7 +10,7 @@ use crate::name::WorkflowName;
 use crate::render::Sample;
 use crate::workflow::Domain;
 use chrono::{DateTime, Utc};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 pub(super) use night::night;
@@ -162,7 +162,7 @@ pub(super) fn nothing(digest: &str) -> DigestInput {
         unreadable: Vec::new(),
         silences: Vec::new(),
         service: Vec::new(),
-        workflows: BTreeMap::new(),
+        workflows: HashMap::new(),
         late_count: 0,
     }
 }
@@ -308,7 +308,7 @@ pub(super) fn hostile(digest: &str) -> DigestInput {
         item_noun: Some(HOSTILE.to_owned()),
         ..workflow("", Domain::Money, 40.0)
     };
-    input.workflows = BTreeMap::from([(name, info)]);
+    input.workflows = HashMap::from([(name, info)]);
     input.receiver = HOSTILE.to_owned();
     input
 }

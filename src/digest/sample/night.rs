@@ -5,7 +5,7 @@ use crate::digest::input::*;
 use crate::event::{Class, Disposition, Fingerprint};
 use crate::name::WorkflowName;
 use crate::workflow::Domain;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// The night of the reference page: an outage that was paged, a new cause, one that is back, credits used up.
 pub(in crate::digest) fn night(digest: &str) -> DigestInput {
@@ -168,7 +168,7 @@ fn night_flow() -> LetterFlow {
         resolved_count: 20,
         redriven_count: 14,
         open_at_end: 17,
-        by_workflow: BTreeMap::from([
+        by_workflow: HashMap::from([
             ("lead-enrichment".into(), count(6, 0, 9, Some(26.3))),
             ("support-triage".into(), count(1, 0, 1, Some(19.0))),
             ("whatsapp-intake".into(), count(3, 0, 3, Some(14.6))),
@@ -204,7 +204,7 @@ fn night_page() -> PageRecord {
     }
 }
 
-fn night_workflows() -> BTreeMap<WorkflowName, WorkflowInfo> {
+fn night_workflows() -> HashMap<WorkflowName, WorkflowInfo> {
     let entries = [
         ("order-to-crm", "Asha Rao", Domain::Money, 0.1, "order"),
         ("whatsapp-intake", "Priya Nair", Domain::Standard, 0.1, "message"),
@@ -216,7 +216,7 @@ fn night_workflows() -> BTreeMap<WorkflowName, WorkflowInfo> {
         ("gst-filing", "Meera Iyer", Domain::Compliance, 2.0, "filing"),
         ("nightly-backup", "Ravi Menon", Domain::Standard, 31.05, "backup"),
     ];
-    let mut workflows: BTreeMap<WorkflowName, WorkflowInfo> = entries
+    let mut workflows: HashMap<WorkflowName, WorkflowInfo> = entries
         .into_iter()
         .map(|(name, owner, domain, heard, noun)| {
             let info = WorkflowInfo {
