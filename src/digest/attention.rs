@@ -7,8 +7,9 @@ use super::view::{Contact, Headline, Link, PageItem, Section, UrgentItem};
 use crate::event::Class;
 use crate::name::WorkflowName;
 use crate::render::words;
+use foldhash::{HashMap, HashSet};
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 const URGENT_MAX: usize = 5;
@@ -239,7 +240,7 @@ struct Waiting<'a> {
 
 /// Workflows with news, whose dead letters came in the window or wait for long: protected ones first, then by number, then by age.
 fn waiting<'a>(tally: &Tally<'a>) -> Vec<Waiting<'a>> {
-    let mut groups: HashMap<&WorkflowName, Vec<&LetterGroup>> = HashMap::new();
+    let mut groups: HashMap<&WorkflowName, Vec<&LetterGroup>> = HashMap::default();
     for group in tally.input.open_letters.iter().filter(|g| tally.is_current(&g.workflow)) {
         groups.entry(&group.workflow).or_default().push(group);
     }

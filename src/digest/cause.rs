@@ -8,7 +8,7 @@ use super::tally::{CauseKind, CauseTally, Tally, and_more};
 use super::view::{CauseItem, Causes, LetterItem, Link, Section};
 use crate::event::Fingerprint;
 use crate::render::words;
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 const NEW_MAX: usize = 8;
 const KNOWN_MAX: usize = 10;
@@ -49,7 +49,7 @@ fn section(
 }
 
 fn open_by_cause<'a>(tally: &Tally<'a>) -> HashMap<&'a Fingerprint, u64> {
-    let mut open = HashMap::new();
+    let mut open = HashMap::default();
     for group in &tally.input.open_letters {
         *open.entry(&group.fingerprint).or_default() += group.count;
     }

@@ -6,8 +6,9 @@ use crate::name::{DigestName, RouteName, WorkflowName};
 use crate::workflow::Domain;
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
+use foldhash::{HashMap, HashSet};
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Causes of open dead letters that are named.
@@ -262,7 +263,7 @@ pub struct Totals {
 impl Totals {
     /// Adds up what a window holds. `pages` is the number of incidents that were opened in it.
     pub fn measure(cells: impl Iterator<Item = impl Borrow<Cell>>, flow: &LetterFlow, pages: u64) -> Self {
-        let mut sums: HashMap<WorkflowName, WorkflowSums> = HashMap::new();
+        let mut sums: HashMap<WorkflowName, WorkflowSums> = HashMap::default();
         for cell in cells {
             let cell = cell.borrow();
             match sums.get_mut(&cell.workflow) {

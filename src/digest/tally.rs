@@ -7,8 +7,9 @@ use crate::event::{Class, Fingerprint};
 use crate::name::WorkflowName;
 use crate::render::words;
 use chrono::{DateTime, Utc};
+use foldhash::{HashMap, HashMapExt, HashSet};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A digest's input, added up.

@@ -4,8 +4,7 @@ use crate::digest::{DigestInput, LetterGroup, OlderLetters};
 use crate::name::WorkflowName;
 use crate::store::catalogue::{Cause, Oldest};
 use chrono::{DateTime, Utc};
-use foldhash::fast::FixedState;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
 
 /// Open dead letters of one cause, whatever was decided about them.
 struct Fold<'a> {
@@ -15,49 +14,49 @@ struct Fold<'a> {
     cause: &'a Cause,
 }
 
+/// Open dead letters of one workflow, by what its causes of one fingerprint share.
+type Folds<'a> = HashMap<usize, Fold<'a>>;
+
 /// Open dead letters, by workflow and fingerprint.
 #[derive(Default)]
-pub(super) struct Folded<'a>(HashMap<usize, Fold<'a>, FixedState>);
+pub(super) struct Folded<'a>(HashMap<&'a WorkflowName, Folds<'a>>);
 
 /// Open dead letters of one workflow.
-#[derive(Default)]
 pub(super) struct OpenCount {
     pub count: u64,
-    pub oldest_at: Option<DateTime<Utc>>,
+    pub oldest_at: DateTime<Utc>,
 }
 
 impl<'a> Folded<'a> {
     pub fn add(&mut self, cause: &'a Cause, count: u64, new_count: u64, oldest: &'a Oldest) {
-        match self.0.get_mut(&cause.group) {
-            Some(fold) => {
-                fold.count += count;
-                fold.new_count += new_count;
-                fold.oldest = fold.oldest.min(oldest);
-            }
-            None => {
-                self.0.insert(cause.group, Fold { count, new_count, oldest, cause });
-            }
-        }
+        let folds = self.0.entry(&cause.workflow).or_default();
+        let fold = folds.entry(cause.group).or_insert(Fold { count: 0, new_count: 0, oldest, cause });
+        fold.count += count;
+        fold.new_count += new_count;
+        fold.oldest = fold.oldest.min(oldest);
     }
 
-    pub fn by_workflow(&self) -> BTreeMap<WorkflowName, OpenCount> {
-        let mut counts: HashMap<&WorkflowName, OpenCount> = HashMap::new();
-        for fold in self.0.values() {
-            let count = counts.entry(&fold.cause.workflow).or_default();
-            count.count += fold.count;
-            count.oldest_at = Some(count.oldest_at.map_or(fold.oldest.at, |at| at.min(fold.oldest.at)));
-        }
-        counts.into_iter().map(|(workflow, count)| (workflow.clone(), count)).collect()
+    pub fn by_workflow(&self) -> impl Iterator<Item = (&'a WorkflowName, OpenCount)> {
+        self.0.iter().filter_map(|(workflow, folds)| {
+            let oldest_at = folds.values().map(|fold| fold.oldest.at).min()?;
+            Some((*workflow, OpenCount { count: folds.values().map(|fold| fold.count).sum(), oldest_at }))
+        })
     }
 
     /// Hands over the causes of workflows that there is news of, and counts the others.
     pub fn tell(self, input: &mut DigestInput) {
-        let fresh = self.0.values().filter(|f| f.new_count > 0).map(|f| &f.cause.workflow);
-        let news: HashSet<WorkflowName> = input.news().into_iter().chain(fresh).cloned().collect();
-        let (mut told, older): (Vec<_>, Vec<_>) = self.0.into_values().partition(|f| news.contains(&f.cause.workflow));
-        told.sort_by_key(|f| (f.oldest.at, f.oldest.id));
-        input.older_letters =
-            OlderLetters { count: older.iter().map(|f| f.count).sum(), causes_count: older.len() as u64 };
+        let (mut told, mut older) = (Vec::new(), OlderLetters::default());
+        let news: HashSet<&WorkflowName> = input.news();
+        for (workflow, folds) in self.0 {
+            if news.contains(workflow) || folds.values().any(|fold| fold.new_count > 0) {
+                told.extend(folds.into_values());
+            } else {
+                older.count += folds.values().map(|fold| fold.count).sum::<u64>();
+                older.causes_count += folds.len() as u64;
+            }
+        }
+        told.sort_unstable_by_key(|fold| (fold.oldest.at, fold.oldest.id));
+        input.older_letters = older;
         input.open_letters = told.into_iter().map(Fold::into_group).collect();
     }
 }

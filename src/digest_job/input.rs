@@ -1,9 +1,10 @@
 //! What a digest is composed from, picked from the snapshot of its window for one receiver. Nothing is decided or written here.
 
+use super::reader::Reader;
 use super::scope::Scope;
 use super::snapshot::{Snapshot, WindowSnapshot};
 use super::target::Target;
-use super::urgent::{budgets, is_news, reads, urgent};
+use super::urgent::{budgets, is_news, urgent};
 use crate::config::Config;
 use crate::digest::plan::Window;
 use crate::digest::{
@@ -18,7 +19,8 @@ use crate::store::digest_input as read;
 use crate::store::{ReadConn, StoreError};
 use crate::symptom::{Budget, ToldSymptom};
 use chrono::{DateTime, Utc};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use foldhash::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What `compose` is told beside the store.
@@ -76,15 +78,15 @@ impl Reading {
         if send_empty || occasion.incomplete.is_some() || has_unreadable(of_window, target) {
             return Ok(false);
         }
-        let reads = |workflow: &WorkflowName| reads(live, target, workflow, occasion.window);
-        let scope = Scope::new(self, live, target, &reads);
+        let reader = Reader::new(live, target, occasion.window.end_at);
+        let scope = Scope::new(self, live, target, &reader);
         for count in &of_window.lists.counts {
             if scope.told(count.pair)?.is_some() {
                 return Ok(false);
             }
         }
         let pages = scope.pages(live, of_window);
-        Ok(!is_news(live, target, occasion.window, &occasion.firing, &pages))
+        Ok(!is_news(&reader, occasion.window, &occasion.firing, &pages))
     }
 
     /// Picks what the digest of `target` is composed from; it has no number yet.
@@ -99,13 +101,13 @@ impl Reading {
         last_letters: Vec<WorkflowName>,
     ) -> Result<DigestInput, StoreError> {
         let of_window = self.window(occasion)?;
-        let reads = |workflow: &WorkflowName| reads(live, target, workflow, occasion.window);
-        let scope = Scope::new(self, live, target, &reads);
+        let reader = Reader::new(live, target, occasion.window.end_at);
+        let scope = Scope::new(self, live, target, &reader);
         let counted = scope.count(&of_window.lists.counts)?;
         let folded = scope.fold_letters(of_window)?;
         let flow = scope.flow(&of_window.lists, folded.by_workflow())?;
         let pages = scope.pages(live, of_window);
-        let urgent = urgent(live, target, occasion.window, &occasion.firing, &counted.cells, &pages);
+        let urgent = urgent(live, &reader, occasion.window, &occasion.firing, &counted.cells, &pages);
         let settings = live.config.digests.get(&target.digest);
         let mut input = DigestInput {
             digest: target.digest.clone(),
@@ -119,7 +121,7 @@ impl Reading {
             zone: settings.map_or(chrono_tz::Tz::UTC, |d| d.timezone),
             number: 0,
             public_url: live.config.http.public_url.clone(),
-            workflows: HashMap::new(),
+            workflows: HashMap::default(),
             last_letters: last_letters.into_iter().filter(|w| scope.covers(w)).take(LAST_LETTERS_MAX).collect(),
             fingerprints: BTreeMap::new(),
             late_count: counted.late_count,
@@ -131,16 +133,22 @@ impl Reading {
             letter_flow: flow,
             pages,
             urgent,
-            budgets: budgets(live, target, occasion.window, &occasion.budgets),
+            budgets: budgets(&reader, &occasion.budgets),
             unreadable: if has_unreadable(of_window, target) { of_window.unreadable.clone() } else { Vec::new() },
             service: Vec::new(),
         };
         folded.tell(&mut input);
         input.workflows = workflow_infos(live, &input, &self.snapshot.last_heard);
         let mut infos = self.catalogue.infos(&named(&input));
-        for (fingerprint, info) in &mut infos {
-            info.first_in_window_at = counted.first_at.get(fingerprint).copied();
-            info.resolved_at = of_window.regressed.get(fingerprint).copied();
+        for (fingerprint, first_at) in counted.first_at.into_values() {
+            if let Some(info) = infos.get_mut(fingerprint) {
+                info.first_in_window_at = Some(info.first_in_window_at.map_or(first_at, |at| at.min(first_at)));
+            }
+        }
+        for (fingerprint, at) in &of_window.regressed {
+            if let Some(info) = infos.get_mut(fingerprint) {
+                info.resolved_at = Some(*at);
+            }
         }
         input.fingerprints = infos;
         Ok(input)
@@ -180,7 +188,9 @@ fn named(input: &DigestInput) -> BTreeSet<&Fingerprint> {
     let open_of = |w: &WorkflowName| input.letter_flow.by_workflow.get(w).map_or(0, |c| c.open_count);
     let is_sole = |g: &&LetterGroup| g.count == open_of(&g.workflow);
     let sole = input.open_letters.iter().filter(is_sole).map(|g| &g.fingerprint);
-    failed.chain(sole).chain(groups.into_iter().take(LETTERS_MAX).map(|g| &g.fingerprint)).collect()
+    let oldest = groups.into_iter().take(LETTERS_MAX).map(|g| &g.fingerprint);
+    // There are many more failures than causes.
+    failed.chain(sole).chain(oldest).collect::<HashSet<_>>().into_iter().collect()
 }
 
 fn routes(config: &Config, target: &Target) -> Vec<RouteName> {
@@ -194,7 +204,7 @@ fn workflow_infos(
     last_heard: &BTreeMap<WorkflowName, DateTime<Utc>>,
 ) -> HashMap<WorkflowName, WorkflowInfo> {
     let open = input.letter_flow.by_workflow.iter().filter(|(_, c)| c.open_count > 0).map(|(name, _)| name);
-    let names: BTreeSet<&WorkflowName> = input
+    let names: HashSet<&WorkflowName> = input
         .cells
         .iter()
         .map(|c| &c.workflow)

@@ -4,6 +4,7 @@
 mod folded;
 mod input;
 mod preview;
+mod reader;
 mod scope;
 mod snapshot;
 mod succession;

@@ -2,9 +2,12 @@
 
 use super::folded::{Folded, OpenCount};
 use super::input::Reading;
+use super::reader::Reader;
 use super::snapshot::WindowSnapshot;
 use super::target::Target;
-use crate::digest::{Cell, DownstreamCount, Fate, LetterFlow, LetterStep, PageRecord, PageState, Totals};
+use crate::digest::{
+    Cell, DownstreamCount, Fate, LetterCount, LetterFlow, LetterStep, PageRecord, PageState, Totals, has_patterns,
+};
 use crate::event::{Class, Fingerprint};
 use crate::incident::{Hit, Incident, IncidentState};
 use crate::live::Live;
@@ -13,38 +16,41 @@ use crate::store::StoreError;
 use crate::store::catalogue::{Catalogue, Cause, Pair, RowSet};
 use crate::store::digest_input::{Count, LetterChanges, Lists, OpenIncident};
 use chrono::{DateTime, Utc};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use foldhash::{HashMap, HashSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The part of a snapshot that one digest and receiver is told.
 pub(super) struct Scope<'a> {
     catalogue: &'a Catalogue,
     decisions: Option<&'a RowSet>,
     /// Only these workflows; none means all. An owner's own digest covers the owner's workflows.
-    workflows: Option<BTreeSet<WorkflowName>>,
-    /// Whether the reader is told of a workflow itself.
-    reads: &'a dyn Fn(&WorkflowName) -> bool,
+    workflows: Option<Arc<HashSet<WorkflowName>>>,
+    reader: &'a Reader<'a>,
+    has_patterns: bool,
 }
 
-/// Counters, what is known of their causes, and failures by downstream.
+/// Counters, and what is known of their causes.
 #[derive(Default)]
-pub(super) struct Counted {
+pub(super) struct Counted<'a> {
     /// One cell per bucket, cause and fate.
     pub cells: Vec<Cell>,
     pub downstreams: Vec<DownstreamCount>,
     /// Events that arrived an hour or more after they happened.
     pub late_count: u64,
-    /// First arrival in the window.
-    pub first_at: HashMap<Fingerprint, DateTime<Utc>>,
+    /// First arrival in the window, by what causes of one workflow and fingerprint share.
+    pub first_at: HashMap<usize, (&'a Fingerprint, DateTime<Utc>)>,
 }
 
 impl<'a> Scope<'a> {
-    pub fn new(reading: &'a Reading, live: &Live, target: &Target, reads: &'a dyn Fn(&WorkflowName) -> bool) -> Self {
+    pub fn new(reading: &'a Reading, live: &Live, target: &Target, reader: &'a Reader<'a>) -> Self {
         let Reading { catalogue, snapshot } = reading;
         Self {
             catalogue,
             decisions: catalogue.decisions_for(target.digest.as_str(), target.receiver.as_str()),
             workflows: target.owner.as_ref().map(|owner| snapshot.owned_by(&live.config, owner)),
-            reads,
+            reader,
+            has_patterns: has_patterns(&target.digest),
         }
     }
 
@@ -61,44 +67,41 @@ impl<'a> Scope<'a> {
         Ok(Some(&**cause).filter(|c| self.covers(&c.workflow)))
     }
 
-    fn cells(&self, counts: &[Count]) -> Result<Vec<(Count, &'a Cause, &'a Fate)>, StoreError> {
-        let mut sums: BTreeMap<(DateTime<Utc>, i64, &Fate), (Count, &Cause)> = BTreeMap::new();
+    /// Counters by bucket, cause and fate, in that order.
+    fn counts(&self, counts: &[Count]) -> Result<Vec<(Count, &'a Cause, &'a Fate)>, StoreError> {
+        let mut sums = Vec::new();
         for count in counts {
-            let Some(cause) = self.told(count.pair)? else { continue };
-            let key = (count.at, count.pair.0, self.catalogue.fate(count.pair.1)?);
-            match sums.get_mut(&key) {
-                Some((sum, _)) => sum.add(count),
-                None => {
-                    sums.insert(key, (*count, cause));
-                }
+            if let Some(cause) = self.told(count.pair)? {
+                sums.push((*count, cause, self.catalogue.fate(count.pair.1)?));
             }
         }
-        Ok(sums.into_iter().map(|((_, _, fate), (count, cause))| (count, cause, fate)).collect())
+        // They come by bucket, cause and decision, so there is hardly ever anything to sort.
+        let key = |(count, _, fate): &(Count, &'a Cause, &'a Fate)| (count.at, count.pair.0, *fate);
+        if !sums.is_sorted_by_key(key) {
+            sums.sort_by_key(key);
+        }
+        sums.dedup_by(|next, sum| {
+            let is_same = key(&*next) == key(&*sum);
+            if is_same {
+                sum.0.add(&next.0);
+            }
+            is_same
+        });
+        Ok(sums)
     }
 
-    pub fn count(&self, counts: &[Count]) -> Result<Counted, StoreError> {
-        let mut counted = Counted::default();
-        let mut downstreams: BTreeMap<(&str, &WorkflowName), (u64, u64)> = BTreeMap::new();
-        for (count, cause, fate) in self.cells(counts)? {
-            let cell = cell(&count, cause, fate);
+    pub fn count(&self, counts: &[Count]) -> Result<Counted<'a>, StoreError> {
+        let counts = self.counts(counts)?;
+        let mut counted = Counted { cells: Vec::with_capacity(counts.len()), ..Counted::default() };
+        for (count, cause, fate) in &counts {
             counted.late_count += count.late;
-            match counted.first_at.get_mut(&cell.fingerprint) {
-                Some(first) => *first = count.first_at.min(*first),
-                None => {
-                    counted.first_at.insert(cell.fingerprint.clone(), count.first_at);
-                }
-            }
-            if let Some(downstream) = cause.downstream.as_deref().filter(|_| cell.is_failure()) {
-                let sums = downstreams.entry((downstream, &cause.workflow)).or_default();
-                sums.0 += cell.count;
-                sums.1 += if cell.is_final_failure() { cell.count } else { 0 };
-            }
-            counted.cells.push(cell);
+            let (_, first_at) = counted.first_at.entry(cause.group).or_insert((&cause.fingerprint, count.first_at));
+            *first_at = count.first_at.min(*first_at);
+            counted.cells.push(cell(count, cause, fate));
         }
-        let downstream = |((name, workflow), (failures_count, final_count)): ((&str, &WorkflowName), (u64, u64))| {
-            DownstreamCount { downstream: name.to_owned(), workflow: workflow.clone(), failures_count, final_count }
-        };
-        counted.downstreams = downstreams.into_iter().map(downstream).collect();
+        if self.has_patterns {
+            counted.downstreams = downstreams(counts.iter().map(|(_, cause, _)| *cause).zip(&counted.cells));
+        }
         Ok(counted)
     }
 
@@ -122,13 +125,17 @@ impl<'a> Scope<'a> {
     }
 
     /// Dead letters that came and went; `open` are those open at the end, by workflow.
-    pub fn flow(&self, changes: &Lists, open: BTreeMap<WorkflowName, OpenCount>) -> Result<LetterFlow, StoreError> {
+    pub fn flow<'o>(
+        &self,
+        changes: &Lists,
+        open: impl Iterator<Item = (&'o WorkflowName, OpenCount)>,
+    ) -> Result<LetterFlow, StoreError> {
         let mut flow = LetterFlow::default();
         for (workflow, open) in open {
-            let count = flow.by_workflow.entry(workflow).or_default();
-            count.open_count = open.count;
-            count.oldest_at = open.oldest_at;
+            let count =
+                LetterCount { open_count: open.count, oldest_at: Some(open.oldest_at), ..LetterCount::default() };
             flow.open_at_end += open.count;
+            flow.by_workflow.insert(workflow.clone(), count);
         }
         let mut steps: BTreeMap<DateTime<Utc>, (u64, u64)> = BTreeMap::new();
         for (change, cause) in self.changes(&changes.opened)? {
@@ -158,19 +165,19 @@ impl<'a> Scope<'a> {
     /// The window of the same length before, when Matins ran in it. `open_at_end` is how many dead letters were open between the two.
     pub fn previous(&self, window: &WindowSnapshot, open_at_end: u64) -> Result<Option<Totals>, StoreError> {
         let Some(before) = &window.previous else { return Ok(None) };
-        let cells: Vec<Cell> =
-            self.cells(&before.lists.counts)?.iter().map(|(count, c, fate)| cell(count, c, fate)).collect();
-        let flow = LetterFlow { open_at_end, ..self.flow(&before.lists, BTreeMap::new())? };
+        let counts = self.counts(&before.lists.counts)?;
+        let cells = counts.iter().map(|(count, cause, fate)| cell(count, cause, fate));
+        let flow = LetterFlow { open_at_end, ..self.flow(&before.lists, std::iter::empty())? };
         let (start_at, end_at) = (before.window.start_at, before.window.end_at);
         let opened = self.incidents(window).map(|i| i.incident.opened_at).filter(|at| start_at <= *at && *at < end_at);
-        Ok(Some(Totals::measure(cells.iter(), &flow, opened.count() as u64)))
+        Ok(Some(Totals::measure(cells, &flow, opened.count() as u64)))
     }
 
     fn incidents<'w>(&self, window: &'w WindowSnapshot) -> impl Iterator<Item = &'w OpenIncident> {
         let told = |i: &&OpenIncident| {
             let is_for_us = i.decisions.iter().any(|d| self.decisions.is_some_and(|decisions| decisions.contains(d)));
             // One that a symptom opened may have no event that was decided about.
-            let is_told = |h: &Hit| self.covers(&h.workflow) && (is_for_us || (self.reads)(&h.workflow));
+            let is_told = |h: &Hit| self.covers(&h.workflow) && (is_for_us || self.reader.reads(&h.workflow));
             (is_for_us || i.incident.sample.is_none()) && i.incident.hits.iter().any(is_told)
         };
         window.incidents.iter().filter(told)
@@ -182,6 +189,22 @@ impl<'a> Scope<'a> {
         let record = |i: &OpenIncident| page_record(live, &i.incident, i.open_letters, window.end_at);
         self.incidents(snapshot).filter(was_open).map(record).collect()
     }
+}
+
+/// Failures by downstream and workflow.
+fn downstreams<'c>(cells: impl Iterator<Item = (&'c Cause, &'c Cell)>) -> Vec<DownstreamCount> {
+    let mut sums: BTreeMap<(&str, &WorkflowName), (u64, u64)> = BTreeMap::new();
+    for (cause, cell) in cells {
+        if let Some(downstream) = cause.downstream.as_deref().filter(|_| cell.is_failure()) {
+            let sum = sums.entry((downstream, &cause.workflow)).or_default();
+            sum.0 += cell.count;
+            sum.1 += if cell.is_final_failure() { cell.count } else { 0 };
+        }
+    }
+    let downstream = |((name, workflow), (failures_count, final_count)): ((&str, &WorkflowName), (u64, u64))| {
+        DownstreamCount { downstream: name.to_owned(), workflow: workflow.clone(), failures_count, final_count }
+    };
+    sums.into_iter().map(downstream).collect()
 }
 
 fn cell(count: &Count, cause: &Cause, fate: &Fate) -> Cell {

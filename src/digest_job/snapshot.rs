@@ -13,8 +13,9 @@ use crate::store::digest_input::{self as read, LetterShift, Lists, OpenIncident}
 use crate::store::incidents::Known;
 use crate::store::{ReadConn, StoreError, silences};
 use chrono::{DateTime, Utc};
+use foldhash::HashSet;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// What the store says, for some windows.
 pub struct Snapshot {
@@ -23,7 +24,7 @@ pub struct Snapshot {
     /// Silences that hid something and that config does not know.
     pub(super) silences: BTreeMap<String, Silence>,
     /// Workflows by the mailbox of their owner, once somebody has asked.
-    owned: OnceLock<BTreeMap<String, BTreeSet<WorkflowName>>>,
+    owned: OnceLock<BTreeMap<String, Arc<HashSet<WorkflowName>>>>,
 }
 
 /// What the store says about one window.
@@ -85,7 +86,7 @@ impl Snapshot {
     }
 
     /// The workflows of the owner with this mailbox, of those that were ever heard.
-    pub(super) fn owned_by(&self, config: &Config, owner: &str) -> BTreeSet<WorkflowName> {
+    pub(super) fn owned_by(&self, config: &Config, owner: &str) -> Arc<HashSet<WorkflowName>> {
         let owned = self.owned.get_or_init(|| owned(config, self.last_heard.keys()));
         owned.get(&mailbox(owner)).cloned().unwrap_or_default()
     }
@@ -148,8 +149,8 @@ async fn read_silences(
 fn owned<'a>(
     config: &Config,
     known: impl Iterator<Item = &'a WorkflowName>,
-) -> BTreeMap<String, BTreeSet<WorkflowName>> {
-    let mut owned: BTreeMap<String, BTreeSet<WorkflowName>> = BTreeMap::new();
+) -> BTreeMap<String, Arc<HashSet<WorkflowName>>> {
+    let mut owned: BTreeMap<String, HashSet<WorkflowName>> = BTreeMap::new();
     // Owners are few and written alike, so each way of writing one is read once.
     let mut mailboxes: BTreeMap<&str, String> = BTreeMap::new();
     for name in known {
@@ -158,5 +159,5 @@ fn owned<'a>(
             owned.entry(key.clone()).or_default().insert(name.clone());
         }
     }
-    owned
+    owned.into_iter().map(|(mailbox, workflows)| (mailbox, Arc::new(workflows))).collect()
 }

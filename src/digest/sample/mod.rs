@@ -10,7 +10,8 @@ use crate::name::WorkflowName;
 use crate::render::Sample;
 use crate::workflow::Domain;
 use chrono::{DateTime, Utc};
-use std::collections::{BTreeMap, HashMap};
+use foldhash::HashMap;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub(super) use night::night;
@@ -162,7 +163,7 @@ pub(super) fn nothing(digest: &str) -> DigestInput {
         unreadable: Vec::new(),
         silences: Vec::new(),
         service: Vec::new(),
-        workflows: HashMap::new(),
+        workflows: HashMap::default(),
         late_count: 0,
     }
 }
@@ -308,7 +309,7 @@ pub(super) fn hostile(digest: &str) -> DigestInput {
         item_noun: Some(HOSTILE.to_owned()),
         ..workflow("", Domain::Money, 40.0)
     };
-    input.workflows = HashMap::from([(name, info)]);
+    input.workflows = HashMap::from_iter([(name, info)]);
     input.receiver = HOSTILE.to_owned();
     input
 }

@@ -5,7 +5,8 @@ use crate::digest::input::*;
 use crate::event::{Class, Disposition, Fingerprint};
 use crate::name::WorkflowName;
 use crate::workflow::Domain;
-use std::collections::{BTreeMap, HashMap};
+use foldhash::HashMap;
+use std::collections::BTreeMap;
 
 /// The night of the reference page: an outage that was paged, a new cause, one that is back, credits used up.
 pub(in crate::digest) fn night(digest: &str) -> DigestInput {
@@ -168,7 +169,7 @@ fn night_flow() -> LetterFlow {
         resolved_count: 20,
         redriven_count: 14,
         open_at_end: 17,
-        by_workflow: HashMap::from([
+        by_workflow: HashMap::from_iter([
             ("lead-enrichment".into(), count(6, 0, 9, Some(26.3))),
             ("support-triage".into(), count(1, 0, 1, Some(19.0))),
             ("whatsapp-intake".into(), count(3, 0, 3, Some(14.6))),
