@@ -269,9 +269,9 @@ impl Draft {
         let view = json(&composed)?;
         let receiver = live.config.receivers.get(&self.target.receiver);
         let channel = receiver.map_or(Channel::Text, |r| r.kind.channel());
-        let content = render(live, &self.target, &composed, &view, number, channel);
-        let view = live.renderer.kept(view);
-        let row = self.row("enqueued", composed.counts(), &view, now)?;
+        let kept = live.renderer.kept(&view);
+        let content = render(live, &self.target, &composed, view, number, channel);
+        let row = self.row("enqueued", composed.counts(), &kept, now)?;
         let entry = NewEntry {
             number,
             kind: MessageKind::Digest,
@@ -282,7 +282,7 @@ impl Draft {
             digest_id: None,
             template: format!("digest-{}", self.target.digest),
             content,
-            view,
+            view: kept,
             fallback_of: None,
             due_at: now,
             created_at: now,
@@ -343,7 +343,7 @@ fn json<T: serde::Serialize>(value: &T) -> Result<Value, StoreError> {
     serde_json::to_value(value).map_err(|e| StoreError::Corrupt { what: "digest", why: e.to_string() })
 }
 
-fn render(live: &Live, target: &Target, composed: &DigestView, view: &Value, number: i64, channel: Channel) -> Content {
+fn render(live: &Live, target: &Target, composed: &DigestView, view: Value, number: i64, channel: Channel) -> Content {
     let host = live.announcer.mail_host();
     let frame = MailFrame {
         message_id: format!("matins.{number}.digest@{host}"),
@@ -352,7 +352,7 @@ fn render(live: &Live, target: &Target, composed: &DigestView, view: &Value, num
         // Drawing takes longer than all the rest.
         images: if live.renderer.draws(channel) { composed.plot.images() } else { Vec::new() },
     };
-    live.renderer.render(&format!("digest-{}", target.digest), channel, view, &frame).content
+    live.renderer.render_last(&format!("digest-{}", target.digest), channel, view, &frame).content
 }
 
 /// The message of a told window; none when there is no such window.

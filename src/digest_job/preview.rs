@@ -74,7 +74,7 @@ pub async fn preview(
     input.number = queue::peek_number(store.reader()).await?;
     let composed = compose(&input);
     let view = super::json(&composed)?;
-    Ok(render(live, target, &composed, &view, input.number, channel))
+    Ok(render(live, target, &composed, view, input.number, channel))
 }
 
 /// Reads what one digest is composed from.

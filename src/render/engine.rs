@@ -103,9 +103,9 @@ impl Renderer {
     }
 
     /// What is kept of a view beside the words made from it: nobody asks for other words where words are all that is wanted.
-    pub fn kept(&self, view: Value) -> Value {
+    pub fn kept(&self, view: &Value) -> Value {
         match self.parts {
-            Parts::All => view,
+            Parts::All => view.clone(),
             Parts::Words => Value::Null,
         }
     }
@@ -121,31 +121,40 @@ impl Renderer {
     /// Writes the message of `template` (a folder: `page`, `digest-daily` …) for `channel`. A digest without a folder of
     /// its own is written by `digest-daily`. A template that fails costs its look, never the message.
     pub fn render(&self, template: &str, channel: Channel, view: &Value, frame: &MailFrame) -> Rendered {
+        self.render_last(template, channel, view.clone(), frame)
+    }
+
+    /// The same, for a view that nobody needs any more.
+    pub fn render_last(&self, template: &str, channel: Channel, view: Value, frame: &MailFrame) -> Rendered {
         let mut problem = None;
-        let mut write = |flavour| {
+        let mut write = |flavour, view| {
             let (text, found) = self.write(template, flavour, view);
             problem = problem.take().or(found);
             text
         };
         let content = match self.channel(channel) {
-            Channel::Json => Content::Json(view.clone()),
-            Channel::Text => Content::Text(mail::wrap(&write(Flavour::Text))),
+            Channel::Json => Content::Json(view),
+            Channel::Text => Content::Text(mail::wrap(&write(Flavour::Text, view))),
             Channel::Slack => {
-                let notice = escape_view(&view["notice"], Flavour::Slack);
-                Content::Slack(slack::pack(&write(Flavour::Slack), notice.as_str().unwrap_or_default()))
+                let notice = escape_view(view["notice"].clone(), Flavour::Slack);
+                Content::Slack(slack::pack(&write(Flavour::Slack, view), notice.as_str().unwrap_or_default()))
             }
-            Channel::Email => Content::Email(MailContent {
-                subject: mail::subject(&write(Flavour::Subject)),
-                text: mail::wrap(&write(Flavour::Text)),
-                html: match self.parts {
-                    Parts::All => write(Flavour::Html),
-                    Parts::Words => String::new(),
-                },
-                message_id: frame.message_id.clone(),
-                references: frame.references.clone(),
-                list_id: frame.list_id.clone(),
-                images: frame.images.clone(),
-            }),
+            Channel::Email => {
+                let subject = write(Flavour::Subject, view.clone());
+                let (text, html) = match self.parts {
+                    Parts::All => (write(Flavour::Text, view.clone()), write(Flavour::Html, view)),
+                    Parts::Words => (write(Flavour::Text, view), String::new()),
+                };
+                Content::Email(MailContent {
+                    subject: mail::subject(&subject),
+                    text: mail::wrap(&text),
+                    html,
+                    message_id: frame.message_id.clone(),
+                    references: frame.references.clone(),
+                    list_id: frame.list_id.clone(),
+                    images: frame.images.clone(),
+                })
+            }
         };
         Rendered { content, problem }
     }
@@ -156,7 +165,8 @@ impl Renderer {
         for sample in samples {
             for flavour in Flavour::ALL {
                 let name = self.name(&sample.template, flavour);
-                let Err(mut problem) = try_write(&self.own, &name, flavour, &sample.view) else { continue };
+                let context = Context::from(escape_view(sample.view.clone(), flavour));
+                let Err(mut problem) = try_write(&self.own, &name, &context) else { continue };
                 // One sentence a place: the same fault shows with every sample.
                 let place = |p: &TemplateProblem| (p.file.clone(), p.line, p.column);
                 if problems.iter().all(|known| place(known) != place(&problem)) {
@@ -170,14 +180,15 @@ impl Renderer {
         problems
     }
 
-    fn write(&self, template: &str, flavour: Flavour, view: &Value) -> (String, Option<TemplateProblem>) {
-        let first = match try_write(&self.own, &self.name(template, flavour), flavour, view) {
+    fn write(&self, template: &str, flavour: Flavour, view: Value) -> (String, Option<TemplateProblem>) {
+        let context = Context::from(escape_view(view, flavour));
+        let first = match try_write(&self.own, &self.name(template, flavour), &context) {
             Ok(text) => return (text, None),
             Err(problem) => problem,
         };
         let name = self.name(builtin_folder(template), flavour);
-        let text = try_write(&BUILTIN.0, &name, flavour, view);
-        (text.unwrap_or_else(|_| plain::write(view, flavour)), Some(first))
+        let text = try_write(&BUILTIN.0, &name, &context);
+        (text.unwrap_or_else(|_| plain::write(context.data(), flavour)), Some(first))
     }
 
     /// Name of the template that writes `folder`.
@@ -192,10 +203,9 @@ fn builtin_folder(folder: &str) -> &str {
     if known { folder } else { lint::stand_in(folder) }
 }
 
-fn try_write(registry: &Handlebars<'_>, name: &str, flavour: Flavour, view: &Value) -> Result<String, TemplateProblem> {
+fn try_write(registry: &Handlebars<'_>, name: &str, context: &Context) -> Result<String, TemplateProblem> {
     let mut out = Capped(Vec::new());
-    let context = Context::from(escape_view(view, flavour));
-    let done: Result<(), RenderError> = registry.render_with_context_to_write(name, &context, &mut out);
+    let done: Result<(), RenderError> = registry.render_with_context_to_write(name, context, &mut out);
     done.map_err(|error| TemplateProblem::of_render(name, &error))?;
     let text = String::from_utf8_lossy(&out.0).into_owned();
     if text.trim().is_empty() {

@@ -60,10 +60,9 @@ impl Flavour {
 const ZERO_WIDTH: char = '\u{200b}';
 
 /// The view with every string, and every name that data could have chosen, escaped for `flavour`.
-pub(super) fn escape_view(view: &Value, flavour: Flavour) -> Value {
-    let mut escaped = view.clone();
-    escape_value(&mut escaped, "", &mut Escaping { flavour, site: String::new() });
-    escaped
+pub(super) fn escape_view(mut view: Value, flavour: Flavour) -> Value {
+    escape_value(&mut view, "", &mut Escaping { flavour, site: String::new() });
+    view
 }
 
 /// How a view is escaped.
@@ -302,7 +301,7 @@ mod tests {
 
     #[test]
     fn names_chosen_by_data_are_escaped_too() {
-        let out = escape_view(&json!({"links": {"<!here>": "x"}}), Flavour::Slack);
+        let out = escape_view(json!({"links": {"<!here>": "x"}}), Flavour::Slack);
         assert_eq!(out, json!({"links": {"&lt;!here&gt;": "x"}}));
     }
 
@@ -330,7 +329,7 @@ mod tests {
         assert_eq!(web_address("undefined"), None);
         assert_eq!(web_address("https://x/a|b>c<d e\n"), Some("https://x/a%7Cb%3Ec%3Cd%20e".to_owned()));
         let view = json!({"links": [{"name": "n8n", "url": "https://x/?a=1&b=2"}], "runbook": "file:///etc/passwd"});
-        let out = escape_view(&view, Flavour::Slack);
+        let out = escape_view(view, Flavour::Slack);
         assert_eq!(out["links"][0]["url"], "https://x/?a=1&amp;b=2");
         assert_eq!(out["runbook"], "");
     }

@@ -1,11 +1,10 @@
 //! The message of last resort, made in code when no template can be used: what, which error, whose, where to click.
 
-use super::escape::{Flavour, escape_view};
+use super::escape::Flavour;
 use serde_json::Value;
 
-/// Short plain text in the form of `flavour`, from whatever the view has.
-pub(super) fn write(view: &Value, flavour: Flavour) -> String {
-    let safe = escape_view(view, flavour);
+/// Short plain text in the form of `flavour`, from whatever a view has that was escaped for it.
+pub(super) fn write(safe: &Value, flavour: Flavour) -> String {
     let text = |pointer: &str| match safe.pointer(pointer) {
         Some(Value::String(text)) if !text.is_empty() => Some(text.clone()),
         Some(Value::Number(number)) => Some(number.to_string()),
@@ -43,6 +42,7 @@ pub(super) fn write(view: &Value, flavour: Flavour) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::escape::escape_view;
     use super::*;
     use serde_json::json;
 
@@ -50,7 +50,7 @@ mod tests {
     fn a_page_without_templates_still_says_the_main_things() {
         let view = json!({"number": 7, "title": "Page: pay, 1 item has failed", "workflow": "pay",
             "error": {"message": "<!here> declined"}, "owner": "Asha", "runbook": "https://r/pay"});
-        let text = write(&view, Flavour::Slack);
+        let text = write(&escape_view(view, Flavour::Slack), Flavour::Slack);
         for part in ["#7 Page: pay", "&lt;!here&gt; declined", "Owner: Asha", "https://r/pay"] {
             assert!(text.contains(part), "{text}");
         }
