@@ -3,6 +3,7 @@
 
 mod bulk;
 pub mod catalogue;
+pub mod counters;
 pub mod digest_input;
 pub mod hearing;
 pub mod incidents;

@@ -8,7 +8,8 @@ use super::page::{OpenIncidents, Pager};
 use crate::event::{Detail, Event, OutcomeCounts};
 use crate::name::WorkflowName;
 use crate::route::{Decision, Paging, Policy};
-use crate::store::intake::{self, CounterRow, EventRow, NewTotals, QuarantineRow, StreamRow, Sums};
+use crate::store::counters::{CounterRow, Sums, add_counters};
+use crate::store::intake::{self, EventRow, NewTotals, QuarantineRow, StreamRow};
 use crate::store::{Store, StoreError, WriteTx, hearing, key, symptoms, to_ms};
 use crate::symptom::{Signal, What, fold};
 use chrono::{DateTime, Utc};
@@ -256,7 +257,7 @@ impl Intake {
             .into_iter()
             .map(|((minute, cause_id, decision_id), sums)| CounterRow { minute, cause_id, decision_id, sums })
             .collect();
-        intake::add_counters(tx, &rows).await?;
+        add_counters(tx, &rows).await?;
         Ok(progressed)
     }
 

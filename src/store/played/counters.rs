@@ -1,8 +1,8 @@
 //! The table `counters` of a store that is played into.
 
 use crate::digest::Window;
+use crate::store::counters::{CounterRow, Sums};
 use crate::store::digest_input::Count;
-use crate::store::intake::{CounterRow, Sums};
 use crate::store::{from_ms, to_ms};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::{BTreeMap, HashMap};
