@@ -39,18 +39,31 @@ async fn burst(js: async_nats::jetstream::Context, ended: Arc<AtomicBool>) -> (u
     (count, incidents)
 }
 
-/// Kills and starts again ten times while events flow; `look` is asked after each kill.
+/// Kills and starts again ten times while events flow, every third time while what was delivered waits for the store; `look` is asked
+/// after each kill.
 async fn kill_during_a_burst(app: &mut App, mut look: impl AsyncFnMut(&App)) -> (u64, u64) {
     let ended = Arc::<AtomicBool>::default();
     let publisher = tokio::spawn(burst(app.js.clone(), ended.clone()));
-    for _ in 0..KILLS {
-        tokio::time::sleep(Duration::from_millis(100 + (clock::jitter() * 700.0) as u64)).await;
+    for nth in 0..KILLS {
+        let mut blocked = None;
+        if nth % 3 == 0 {
+            app.ready().await;
+            blocked = Some(app.blocked().await);
+            eventually("something is delivered", async || is_unacked(app).await.then_some(())).await;
+        } else {
+            tokio::time::sleep(Duration::from_millis(100 + (clock::jitter() * 700.0) as u64)).await;
+        }
         app.kill();
+        drop(blocked);
         look(app).await;
         app.launch();
     }
     ended.store(true, Ordering::Relaxed);
     publisher.await.unwrap()
+}
+
+async fn is_unacked(app: &App) -> bool {
+    app.consumer_info().await.num_ack_pending > 0
 }
 
 #[tokio::test(flavor = "multi_thread")]
