@@ -1,13 +1,14 @@
 -- Which incidents a dead letter is of: an item that fails of several causes is of several, and none of them is over while it waits.
--- `dead_letters.incident_id` is the newest of them.
+-- `dead_letters.incident_id` is the one that it failed for last.
 CREATE TABLE letter_incidents (
     incident_id INTEGER NOT NULL REFERENCES incidents (id),
-    letter_id   INTEGER NOT NULL REFERENCES dead_letters (id) ON DELETE CASCADE,
+    letter_id   INTEGER NOT NULL REFERENCES dead_letters (id),
     PRIMARY KEY (incident_id, letter_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX letter_incidents_letter ON letter_incidents (letter_id);
 INSERT INTO letter_incidents (incident_id, letter_id)
 SELECT incident_id, id FROM dead_letters WHERE incident_id IN (SELECT id FROM incidents);
+DELETE FROM incident_letters WHERE incident_id NOT IN (SELECT id FROM incidents);
 DROP INDEX dead_letters_incident;
 
 DROP TRIGGER dead_letters_count_opened;
@@ -35,15 +36,8 @@ BEGIN
     WHERE incident_id IN (SELECT incident_id FROM letter_incidents WHERE letter_id = new.id);
 END;
 
+-- Dead letters are never deleted.
 DROP TRIGGER dead_letters_count_forgotten;
--- Before it goes, because what it is of goes with it.
-CREATE TRIGGER dead_letters_count_forgotten BEFORE DELETE ON dead_letters WHEN old.resolved_at IS NULL
-BEGIN
-    UPDATE letter_groups SET open_count = open_count - 1, version = (SELECT max(version) + 1 FROM letter_groups)
-    WHERE cause_id = old.cause_id AND decision_id = old.decision_id;
-    UPDATE incident_letters SET open_count = open_count - 1
-    WHERE incident_id IN (SELECT incident_id FROM letter_incidents WHERE letter_id = old.id);
-END;
 
 CREATE TRIGGER letter_incidents_joined AFTER INSERT ON letter_incidents
 WHEN (SELECT resolved_at FROM dead_letters WHERE id = new.letter_id) IS NULL

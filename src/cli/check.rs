@@ -29,29 +29,33 @@ const HOLIDAYS_NOTICE: TimeDelta = TimeDelta::days(60);
 /// Exit code of a config that is refused.
 const REFUSED: u8 = 2;
 
-/// Checks, and writes what was found to `out` and problems to `err`. Exit code 0 when all is well, 2 when it is not.
-///
-/// # Errors
-/// When nothing can be written.
-pub fn run(check: &Check<'_>, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<ExitCode> {
+/// Checks, and writes what was found to `out` and problems to `err`. Exit code 0 when all is well, 2 when it is not, 1
+/// when nothing can be written. Whoever reads `out` may have seen enough: that changes no code.
+pub fn run(check: &Check<'_>, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
     let written = match config::load(check.path, check.env, check.now) {
         Ok(loaded) => report(check, &loaded, out, err),
         Err(error) => writeln!(err, "{error}").map(|()| REFUSED),
     };
-    written.map(ExitCode::from)
+    written.map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
 fn report(check: &Check<'_>, loaded: &Loaded, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
     let broken = (check.template_problems)(&loaded.config);
-    if broken.is_empty() {
-        writeln!(out, "OK: {}", summary(check.path, &loaded.config))?;
-    }
-    warnings(&loaded.warnings, out)?;
-    overview(&loaded.config, check.now, out)?;
     for problem in &broken {
         writeln!(err, "{problem}")?;
     }
-    Ok(if broken.is_empty() { 0 } else { REFUSED })
+    match findings(check, loaded, broken.is_empty(), out) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        Ok(()) | Err(_) => Ok(if broken.is_empty() { 0 } else { REFUSED }),
+    }
+}
+
+fn findings(check: &Check<'_>, loaded: &Loaded, is_good: bool, out: &mut dyn Write) -> io::Result<()> {
+    if is_good {
+        writeln!(out, "OK: {}", summary(check.path, &loaded.config))?;
+    }
+    warnings(&loaded.warnings, out)?;
+    overview(&loaded.config, check.now, out)
 }
 
 /// Writes what the config will do.
@@ -199,7 +203,7 @@ mod tests {
         let now = "2026-11-17T10:00:00Z".parse().unwrap();
         let check = Check { path: &path, env: &|_| None, now, template_problems: &problems };
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let code = run(&check, &mut out, &mut err).unwrap();
+        let code = run(&check, &mut out, &mut err);
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace(&dir.path().display().to_string(), "");
         (text(out), text(err), code)
     }
@@ -313,13 +317,16 @@ digest.daily = ["ops"]
     }
 
     #[test]
-    fn a_reader_that_goes_away_is_told_from_a_config_that_is_refused() {
+    fn a_reader_that_goes_away_changes_no_code() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("matins.toml");
         std::fs::write(&path, GOOD).unwrap();
         let now = "2026-11-17T10:00:00Z".parse().unwrap();
-        let check = Check { path: &path, env: &|_| None, now, template_problems: &|_| Vec::new() };
-        let error = run(&check, &mut Closed, &mut Vec::new()).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+        for (problems, code) in [(vec![], ExitCode::SUCCESS), (vec!["broken".to_owned()], ExitCode::from(REFUSED))] {
+            let check = Check { path: &path, env: &|_| None, now, template_problems: &|_| problems.clone() };
+            let mut err = Vec::new();
+            assert_eq!(run(&check, &mut Closed, &mut err), code);
+            assert_eq!(err.is_empty(), problems.is_empty(), "what is broken is said");
+        }
     }
 }

@@ -81,7 +81,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
     let service = cli.service;
     match cli.command {
         Command::Serve(args) => return Ok(app::serve(&args.config).await),
-        Command::Check(args) => return Ok(check(&args)?),
+        Command::Check(args) => return Ok(check(&args)),
         Command::Demo(args) => return Ok(demo::run(args.into()).await),
         Command::ConfigSchema => return Ok(config_schema::run(&mut io::stdout())),
         Command::Backtest(args) => return backtest::run(args).await,
@@ -113,7 +113,7 @@ fn client(service: &Service) -> Result<Client, Failure> {
     Client::new(service)
 }
 
-fn check(args: &CheckArgs) -> io::Result<ExitCode> {
+fn check(args: &CheckArgs) -> ExitCode {
     let check = check::Check {
         path: &args.config.config,
         env: &config::environment,

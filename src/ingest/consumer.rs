@@ -1,16 +1,17 @@
 //! The intake loop: read from JetStream, decode, commit, then ack. It rebuilds what it reads from whenever that is lost, and says
 //! whether it works. One task reads and decodes while another commits; while one batch commits, the next grows.
 
-use super::commit::{Committed, Intake, Item, Progress, Redelivered};
+use super::Reader;
+use super::commit::{Committed, Intake, Item, Progress};
 use super::health::{Health, Part};
 use super::jetstream::{self, AskOutcome, Source};
+use super::message::decode_one;
 use super::pulse::{HEARTBEAT, MissDecision, Pulse};
-use super::{DecodeOutcome, Inbound, Reader, unacked};
+use super::unacked::{self, Limits};
 use crate::clock;
 use crate::config::NatsSettings;
 use crate::ingest::page::Pager;
 use crate::route::Policy;
-use crate::store::intake::QuarantineRow;
 use crate::store::{Store, stats};
 use async_nats::Client;
 use async_nats::connection::State;
@@ -37,6 +38,7 @@ const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::fr
 /// How often the state of the connection is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
+const DISCONNECTED: &str = "the connection to NATS is lost";
 const SILENT: &str = "NATS is silent: its heartbeats are missing";
 
 /// What decisions are made with; handed out anew for each batch, so that a reload takes effect between batches.
@@ -101,7 +103,7 @@ impl Consumer {
         let (batches, inbox) = mpsc::channel(1);
         let (lost, mut lost_acks) = mpsc::channel(1);
         let store = intake.store().clone();
-        let committer = tokio::spawn(commit_all(consumer.clone(), intake, inbox, lost));
+        let committer = tokio::spawn(commit_all(consumer.clone(), intake, inbox, lost, stop.clone()));
         let mut wait = BACK_OFF.0;
         loop {
             let began_at = clock::instant();
@@ -139,12 +141,10 @@ impl Consumer {
         lost_acks: &mut mpsc::Receiver<String>,
         stop: &CancellationToken,
     ) -> Ended {
-        let mut reading = match self.opened(store, stop).await {
+        let mut reading = match self.opened(store, batches, stop).await {
             Ok(opened) => opened,
             Err(ended) => return ended,
         };
-        self.health.works(Part::Reading);
-        self.read_unacked(&reading, batches).await;
         let mut batch = Vec::with_capacity(BATCH_MAX);
         let mut bytes = 0;
         let mut pulse = Pulse::default();
@@ -203,20 +203,32 @@ impl Consumer {
                     None => return Ended::Lost("the consumer was deleted".to_owned()),
                 },
                 _ = look.tick() => if self.client.connection_state() != State::Connected {
-                    return Ended::Lost("the connection to NATS is lost".to_owned());
+                    return Ended::Lost(DISCONNECTED.to_owned());
                 },
             }
         }
     }
 
-    /// Opens what is read.
-    async fn opened(&self, store: &Store, stop: &CancellationToken) -> Result<Reading, Ended> {
+    /// Opens what is read, and has committed what was delivered before.
+    async fn opened(
+        &self,
+        store: &Store,
+        batches: &mpsc::Sender<Batch>,
+        stop: &CancellationToken,
+    ) -> Result<Reading, Ended> {
         if self.client.connection_state() != State::Connected {
             return Err(Ended::Lost(format!("waiting for NATS at {}", jetstream::hosts(&self.settings.urls))));
         }
+        let reading = tokio::select! {
+            opened = self.open(store) => opened.map_err(Ended::Lost)?,
+            () = stop.cancelled() => return Err(Ended::Stopped),
+        };
+        self.health.works(Part::Reading);
         tokio::select! {
-            opened = self.open(store) => opened.map_err(Ended::Lost),
+            biased;
             () = stop.cancelled() => Err(Ended::Stopped),
+            () = self.disconnected() => Err(Ended::Lost(DISCONNECTED.to_owned())),
+            () = self.read_unacked(&reading, batches) => Ok(reading),
         }
     }
 
@@ -235,11 +247,20 @@ impl Consumer {
         Ok(Reading { source, messages, read_until: read_until.map_err(|e| e.to_string())? })
     }
 
+    /// Ends when the connection is lost.
+    async fn disconnected(&self) {
+        let mut look = tokio::time::interval(LOOK_EVERY);
+        while self.client.connection_state() == State::Connected {
+            look.tick().await;
+        }
+    }
+
     /// Has what was delivered and is neither acked nor committed committed now. Whatever fails here comes again after `ack_wait`.
     async fn read_unacked(&self, reading: &Reading, batches: &mpsc::Sender<Batch>) {
+        let limits = Limits { messages: BATCH_MAX, bytes: BATCH_BYTES_MAX };
         let mut sequences = unacked::unacked(reading.source.consumer.cached_info(), reading.read_until);
         while !sequences.is_empty() {
-            let messages = match unacked::read(&reading.source.stream, sequences.clone(), BATCH_MAX).await {
+            let messages = match unacked::read(&reading.source.stream, sequences.clone(), limits).await {
                 Ok(messages) => messages,
                 Err(error) => {
                     warn!(%error, "what was delivered before and is not acked can't be read now; it comes again by itself");
@@ -286,59 +307,6 @@ fn drain(messages: &mut Stream, batch: &mut Vec<Message>) {
     }
 }
 
-fn decode_one(reader: &Reader, message: &Message, incarnation: &str, read_until: i64, progress: &mut Progress) -> Item {
-    let place = message.info().ok();
-    let (sequence, received_at, redelivered) = match &place {
-        Some(info) => {
-            let is_old = info.delivered > 1 || info.stream_sequence.cast_signed() <= read_until;
-            (info.stream_sequence, info.published, is_old)
-        }
-        // Without its place there is nothing better than now; such a message can't be acked either.
-        None => (0, clock::now(), false),
-    };
-    progress.lag = place.as_ref().map_or(0, |info| info.pending);
-    let received_at = crate::store::from_ms(received_at.timestamp_millis());
-    progress.sequence = progress.sequence.max(sequence.cast_signed());
-    progress.arrival_at = progress.arrival_at.max(received_at);
-    let headers = headers(message);
-    let inbound = Inbound {
-        subject: message.subject.as_str(),
-        headers: &headers,
-        payload: &message.payload,
-        stream: incarnation,
-        sequence,
-        received_at,
-    };
-    match reader.read(inbound) {
-        DecodeOutcome::Event(decoded) => {
-            Item::Event(decoded, if redelivered { Redelivered::Yes } else { Redelivered::No })
-        }
-        DecodeOutcome::Quarantine { reason } => Item::Unreadable(QuarantineRow {
-            stream: progress.stream.clone(),
-            sequence: sequence.cast_signed(),
-            subject: message.subject.to_string(),
-            headers: serde_json::to_string(&shown(reader, &headers)).unwrap_or_default(),
-            reason: reason.as_str(),
-            explanation: reason.to_string(),
-            received_at,
-            raw: message.payload.to_vec(),
-        }),
-    }
-}
-
-/// Headers of a quarantined message as they are kept: its bytes stay as they came, because they can't be read.
-fn shown(reader: &Reader, headers: &[(String, String)]) -> Vec<(String, String)> {
-    headers.iter().map(|(name, value)| (name.clone(), reader.redact_header(name, value))).collect()
-}
-
-fn headers(message: &Message) -> Vec<(String, String)> {
-    let Some(headers) = &message.headers else { return Vec::new() };
-    headers
-        .iter()
-        .flat_map(|(name, values)| values.iter().map(move |v| (name.to_string(), v.as_str().to_owned())))
-        .collect()
-}
-
 /// Commits batch after batch. A store that refuses is asked again until it takes the batch or the process stops: nothing is acked
 /// meanwhile, so JetStream keeps it all.
 async fn commit_all(
@@ -346,9 +314,10 @@ async fn commit_all(
     mut intake: Intake,
     mut inbox: mpsc::Receiver<Batch>,
     lost: mpsc::Sender<String>,
+    stop: CancellationToken,
 ) {
     while let Some(batch) = inbox.recv().await {
-        let committed = commit(&consumer, &mut intake, &batch).await;
+        let Some(committed) = commit(&consumer, &mut intake, &batch, &stop).await else { return };
         consumer.listener.committed(&committed, &batch.progress);
         if let Err(why) = ack(&consumer.client, &batch.messages).await {
             // A full channel means that the reader knows already.
@@ -357,19 +326,28 @@ async fn commit_all(
     }
 }
 
-async fn commit<'a>(consumer: &Consumer, intake: &mut Intake, batch: &'a Batch) -> Committed<'a> {
+/// None when the process stops while the store refuses.
+async fn commit<'a>(
+    consumer: &Consumer,
+    intake: &mut Intake,
+    batch: &'a Batch,
+    stop: &CancellationToken,
+) -> Option<Committed<'a>> {
     let mut wait = BACK_OFF.0;
     loop {
         let (policy, pager) = (&batch.rules.policy, &*batch.rules.pager);
         match intake.commit(&batch.items, &batch.progress, policy, pager, clock::now()).await {
             Ok(committed) => {
                 consumer.health.works(Part::Committing);
-                return committed;
+                return Some(committed);
             }
             Err(error) => {
                 error!(%error, "the store refused a batch; nothing of it is acked, trying again");
                 consumer.health.fails(Part::Committing, &error.to_string());
-                tokio::time::sleep(wait).await;
+                tokio::select! {
+                    () = stop.cancelled() => return None,
+                    () = tokio::time::sleep(wait) => {}
+                }
                 wait = (wait * 2).min(BACK_OFF.1);
             }
         }

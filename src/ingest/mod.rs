@@ -14,6 +14,7 @@ pub mod health;
 mod interned;
 pub mod jetstream;
 pub mod letter_ops;
+mod message;
 pub mod page;
 mod pulse;
 mod quarantine;

@@ -1,8 +1,7 @@
 //! What was delivered and not acked when a process was killed or a connection lost: JetStream sends it again only after `ack_wait`, and a
 //! page must not wait for that. So it is read beside the consumer, and told apart from news by whoever commits it. It is acked when it
-//! comes again.
+//! comes again. One process reads a durable; were there several, what another has in hand would be read here as well.
 
-use super::jetstream::REQUEST_TIMEOUT;
 use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, Info, pull};
 use async_nats::jetstream::stream::Stream;
@@ -23,15 +22,26 @@ pub(super) fn unacked(consumer: &Info, read_until: i64) -> Range<u64> {
     if consumer.num_ack_pending == 0 { first..first } else { first..end.max(first) }
 }
 
-/// Reads some messages of the stream, at most `max`, in order; what is gone is left out.
+/// New messages wait meanwhile, and a missing permission looks like a server that is slow.
+const READ_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How much is read at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub messages: usize,
+    /// Of payload, exceeded by one message at most.
+    pub bytes: usize,
+}
+
+/// Reads some messages of the stream in order; what is gone is left out.
 ///
 /// # Errors
 /// When JetStream does not answer in time or refuses a consumer.
-pub(super) async fn read(stream: &Stream, sequences: Range<u64>, max: usize) -> Result<Vec<Message>, Error> {
-    timeout(REQUEST_TIMEOUT, try_read(stream, sequences, max)).await?
+pub(super) async fn read(stream: &Stream, sequences: Range<u64>, limits: Limits) -> Result<Vec<Message>, Error> {
+    timeout(READ_TIMEOUT, try_read(stream, sequences, limits)).await?
 }
 
-async fn try_read(stream: &Stream, sequences: Range<u64>, max: usize) -> Result<Vec<Message>, Error> {
+async fn try_read(stream: &Stream, sequences: Range<u64>, limits: Limits) -> Result<Vec<Message>, Error> {
     let config = pull::Config {
         deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: sequences.start },
         ack_policy: AckPolicy::None,
@@ -41,11 +51,20 @@ async fn try_read(stream: &Stream, sequences: Range<u64>, max: usize) -> Result<
         ..pull::Config::default()
     };
     let consumer = stream.create_consumer(config).await?;
-    let count = usize::try_from(sequences.end - sequences.start).unwrap_or(max).min(max);
-    let messages: Vec<Message> = consumer.fetch().max_messages(count).messages().await?.try_collect().await?;
-    stream.delete_consumer(&consumer.cached_info().name).await?;
-    let is_wanted = |message: &Message| message.info().is_ok_and(|info| sequences.contains(&info.stream_sequence));
-    Ok(messages.into_iter().filter(is_wanted).collect())
+    let count = usize::try_from(sequences.end - sequences.start).unwrap_or(limits.messages).min(limits.messages);
+    let mut coming = consumer.fetch().max_messages(count).messages().await?;
+    let (mut messages, mut bytes) = (Vec::with_capacity(count), 0);
+    while bytes < limits.bytes
+        && let Some(message) = coming.try_next().await?
+    {
+        bytes += message.payload.len();
+        if message.info().is_ok_and(|info| sequences.contains(&info.stream_sequence)) {
+            messages.push(message);
+        }
+    }
+    // One that stays goes away by itself.
+    let _ = stream.delete_consumer(&consumer.cached_info().name).await;
+    Ok(messages)
 }
 
 #[cfg(test)]

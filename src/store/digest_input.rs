@@ -211,9 +211,9 @@ fn read_lists(row: &SqliteRow, first: usize) -> Result<Lists, StoreError> {
 }
 
 /// Letters that patterns are looked for in, at most, before an owner's own are picked.
-const LAST_LETTERS_MAX: usize = 200;
+const LETTERS_LOOKED_AT_MAX: usize = 200;
 
-/// Workflows of the newest letters for a digest and receiver that arrived before the end of a window, newest first, at most `LAST_LETTERS_MAX`.
+/// Workflows of the newest letters for a digest and receiver that arrived before the end of a window, newest first, at most 200.
 pub async fn last_letters(
     conn: &mut ReadConn,
     digest: &str,
@@ -221,7 +221,7 @@ pub async fn last_letters(
     end_at: DateTime<Utc>,
 ) -> Result<Vec<WorkflowName>, StoreError> {
     if let Some(played) = conn.played() {
-        return Ok(played.last_letters((digest, receiver), end_at, LAST_LETTERS_MAX));
+        return Ok(played.last_letters((digest, receiver), end_at, LETTERS_LOOKED_AT_MAX));
     }
     let rows: Vec<(String,)> = sqlx::query_as(
         "SELECT w.name FROM dead_letters d JOIN causes k ON k.id = d.cause_id JOIN workflows w ON w.id = k.workflow_id \
@@ -231,7 +231,7 @@ pub async fn last_letters(
     .bind(digest)
     .bind(receiver)
     .bind(to_ms(end_at))
-    .bind(LAST_LETTERS_MAX as i64)
+    .bind(LETTERS_LOOKED_AT_MAX as i64)
     .fetch_all(&mut **conn)
     .await?;
     Ok(rows.into_iter().map(|(name,)| WorkflowName::new(name)).collect())

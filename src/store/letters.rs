@@ -36,7 +36,7 @@ pub struct LetterRow {
     pub attempt_count: i64,
     /// How often it came in this batch.
     pub times: i64,
-    /// Newest incident that it is of.
+    /// The incident that it failed for last.
     pub incident_id: Option<i64>,
     /// How often it was redriven.
     pub redrive_count: i64,
@@ -260,7 +260,7 @@ pub struct Letter {
     pub payload_cut: bool,
     /// Name to address, JSON text.
     pub links: String,
-    /// Incident it belongs to.
+    /// The incident that it failed for last.
     pub incident_id: Option<i64>,
     /// How often it was redriven.
     pub redrive_count: i64,

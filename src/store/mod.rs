@@ -323,4 +323,12 @@ mod tests {
         std::fs::write(&path, b"").unwrap();
         assert!(!store.file_is_ours());
     }
+
+    #[tokio::test]
+    async fn a_statement_without_a_counterpart_in_memory_fails_and_does_not_find_nothing() {
+        let store = Store::open_to_play().await.unwrap();
+        let mut tx = store.begin().await.unwrap();
+        assert!(ledger::end_cover(&mut tx, "daily", "ops").await.is_err());
+        assert!(stats::reached(store.reader(), "S", DateTime::UNIX_EPOCH).await.is_err());
+    }
 }

@@ -67,6 +67,14 @@ impl Store {
 }
 
 impl WriteTx {
+    /// The tables in memory; none when the store is a database.
+    pub fn played(&mut self) -> Option<&mut Played> {
+        match &mut self.0 {
+            Writing::Begun(_) => None,
+            Writing::Played(played) => Some(played),
+        }
+    }
+
     /// Commits what was written.
     ///
     /// # Errors
@@ -79,18 +87,8 @@ impl WriteTx {
     }
 }
 
-impl WriteTx {
-    /// What is not in the database, where that is so.
-    pub fn played(&mut self) -> Option<&mut Played> {
-        match &mut self.0 {
-            Writing::Begun(_) => None,
-            Writing::Played(played) => Some(played),
-        }
-    }
-}
-
 impl ReadConn {
-    /// What is not in the database, where that is so.
+    /// The tables in memory; none when the store is a database.
     pub fn played(&self) -> Option<&Played> {
         match &self.0 {
             Reading::Snapshot(_) | Reading::Pooled(_) => None,

@@ -10,7 +10,7 @@ use crate::outbox::{MessageKind, NewEntry};
 use crate::render::Content;
 use crate::route::{GroupKey, Route};
 use crate::store::incidents;
-use crate::store::ledger;
+use crate::store::{ledger, letters};
 use crate::workflow::{Domain, Workflow, Workflows};
 use chrono::{DurationRound as _, TimeDelta};
 use proptest::prelude::*;
@@ -323,4 +323,21 @@ proptest! {
             assert_eq!(world.number(LETTERS).await, opened);
         });
     }
+}
+
+#[tokio::test]
+async fn an_item_that_fails_of_two_causes_is_of_both_incidents_until_it_is_resolved() {
+    let mut world = World::new().await;
+    let bad = json!({"id": "e2", "workflow": "pay", "item": "a", "error": {"http_status": 422, "message": "bad"}});
+    world.commit(&[failure("e1", "pay", "a"), bad, failure("e3", "pay", "a")]).await;
+    let incidents = world.incidents().await;
+    assert_eq!(incidents.iter().map(Incident::item_count).collect::<Vec<_>>(), [1, 1]);
+    let open = async |store: &Store| {
+        let mut tx = store.begin().await.unwrap();
+        let first = letters::open_of_incident(&mut tx, 1).await.unwrap();
+        (first, letters::open_of_incident(&mut tx, 2).await.unwrap())
+    };
+    assert_eq!(open(&world.store).await, (1, 1));
+    world.commit(&[resolution("r1", "pay", "a")]).await;
+    assert_eq!(open(&world.store).await, (0, 0));
 }

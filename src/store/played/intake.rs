@@ -31,7 +31,8 @@ pub struct IntakeTables {
     /// Decisions of the events of an incident.
     of_incident: HashMap<String, Vec<i64>>,
     producers: HashMap<(i64, String, String), (i64, i64)>,
-    quarantine: BTreeMap<DateTime<Utc>, Vec<QuarantineRow>>,
+    /// Stream, sequence and subject by arrival.
+    quarantine: BTreeMap<DateTime<Utc>, Vec<(String, i64, String)>>,
 }
 
 #[derive(Debug)]
@@ -232,10 +233,9 @@ impl IntakeTables {
     /// Keeps an unreadable message. False when it is kept already.
     pub fn quarantine(&mut self, new: &QuarantineRow) -> bool {
         let rows = self.quarantine.entry(to_the_ms(new.received_at)).or_default();
-        let is_new = !rows.iter().any(|row| row.stream == new.stream && row.sequence == new.sequence);
+        let is_new = !rows.iter().any(|(stream, sequence, _)| *stream == new.stream && *sequence == new.sequence);
         if is_new {
-            // Nobody reads the rest of it.
-            rows.push(QuarantineRow { raw: Vec::new(), headers: String::new(), ..new.clone() });
+            rows.push((new.stream.clone(), new.sequence, new.subject.clone()));
         }
         is_new
     }
@@ -243,8 +243,8 @@ impl IntakeTables {
     /// Unreadable messages of a window by subject, most first.
     pub fn unreadable(&self, window: Window) -> Vec<UnreadableLine> {
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-        for row in self.quarantine.range(window.start_at..window.end_at).flat_map(|(_, rows)| rows) {
-            *counts.entry(&row.subject).or_default() += 1;
+        for (_, _, subject) in self.quarantine.range(window.start_at..window.end_at).flat_map(|(_, rows)| rows) {
+            *counts.entry(subject).or_default() += 1;
         }
         let line = |(subject, count): (&str, u64)| UnreadableLine { subject: subject.to_owned(), count };
         let mut lines: Vec<UnreadableLine> = counts.into_iter().map(line).collect();

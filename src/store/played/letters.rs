@@ -22,7 +22,18 @@ pub struct LetterTable {
     of_cause: HashMap<i64, u64>,
     of_incident: HashMap<i64, u64>,
     /// Letters that were opened or resolved since somebody asked.
-    news: Vec<(i64, LetterStep)>,
+    news: Vec<News>,
+}
+
+/// What became of a letter, as it was then.
+#[derive(Debug)]
+pub(super) struct News {
+    pub at: DateTime<Utc>,
+    pub step: LetterStep,
+    pub cause: i64,
+    pub item: Option<String>,
+    pub text: Option<String>,
+    pub incident_id: Option<i64>,
 }
 
 /// What became of a dead letter.
@@ -40,11 +51,9 @@ pub(super) struct Row {
     pub key: Key,
     pub pair: Pair,
     pub item: Option<String>,
-    pub error_message: Option<String>,
     pub arrived_at: DateTime<Utc>,
     pub resolved_at: Option<DateTime<Utc>>,
-    pub resolution_note: Option<String>,
-    /// The newest of those that it is of.
+    /// The one that it failed for last.
     pub incident_id: Option<i64>,
     incidents: Vec<i64>,
     redrive_count: i64,
@@ -70,10 +79,8 @@ impl LetterTable {
                 key: new.key,
                 pair: (new.cause_id, new.decision_id),
                 item: new.item.clone(),
-                error_message: None,
                 arrived_at,
                 resolved_at: None,
-                resolution_note: None,
                 incident_id: None,
                 incidents: Vec::new(),
                 redrive_count: 0,
@@ -85,11 +92,17 @@ impl LetterTable {
         } else {
             self.open.insert(new.key, id);
             self.by_arrival.insert((arrived_at, id));
-            self.news.push((id, LetterStep::Opened));
+            self.news.push(News {
+                at: arrived_at,
+                step: LetterStep::Opened,
+                cause: new.cause_id,
+                item: new.item.clone(),
+                text: new.error_message.clone(),
+                incident_id: new.incident_id,
+            });
         }
         if let Some(row) = self.row_mut(id) {
             row.pair = (new.cause_id, new.decision_id);
-            row.error_message.clone_from(&new.error_message);
             row.incident_id = new.incident_id.or(row.incident_id);
             row.redrive_count = row.redrive_count.max(new.redrive_count);
         }
@@ -120,11 +133,19 @@ impl LetterTable {
         self.count_out(id);
         self.open.remove(&key);
         self.by_resolution.insert((at, id));
-        self.news.push((id, LetterStep::Resolved));
         let row = self.row_mut(id)?;
         row.resolved_at = Some(at);
-        row.resolution_note = note.map(str::to_owned);
-        for incident in row.incidents.clone() {
+        let row_incidents = row.incidents.clone();
+        let news = News {
+            at,
+            step: LetterStep::Resolved,
+            cause,
+            item: row.item.clone(),
+            text: note.map(str::to_owned),
+            incident_id: row.incident_id,
+        };
+        self.news.push(news);
+        for incident in row_incidents {
             self.of_incident.entry(incident).and_modify(|count| *count = count.saturating_sub(1));
         }
         Some((cause, at))
@@ -236,7 +257,7 @@ impl LetterTable {
     }
 
     /// Takes the letters that were opened or resolved since the last call, in order.
-    pub(super) fn take_news(&mut self) -> Vec<(i64, LetterStep)> {
+    pub(super) fn take_news(&mut self) -> Vec<News> {
         std::mem::take(&mut self.news)
     }
 }

@@ -1,6 +1,7 @@
 //! What a store that is played into keeps in memory instead of in its database: each statement is a step between two threads, which
 //! took longer than all the rest of a play, and nothing of a play has to survive a kill. The statements beside each call say what is
-//! right; what is here gives the same, with instants cut to the millisecond as they are.
+//! right; what is here gives the same, with instants cut to the millisecond as they are. Without counterpart are events, heartbeats, and
+//! when workflows were first heard and last had a letter resolved: nothing of a play asks for them.
 
 mod counters;
 mod incidents;
@@ -134,25 +135,19 @@ impl Played {
 
     /// Letters that were opened or resolved since the last call, in order.
     pub fn take_letter_news(&mut self) -> Vec<LetterNews> {
-        let steps = self.letters.take_news();
-        let news = |(id, step): (i64, LetterStep)| {
-            let letter = self.letters.row(id)?;
-            let cause = self.intake.cause_of(letter.pair.0)?;
-            let (at, text) = match step {
-                LetterStep::Opened => (letter.arrived_at, &letter.error_message),
-                LetterStep::Resolved => (letter.resolved_at?, &letter.resolution_note),
-            };
+        let told = |news: letters::News| {
+            let cause = self.intake.cause_of(news.cause)?;
             Some(LetterNews {
-                at,
-                step,
+                at: news.at,
+                step: news.step,
                 workflow: cause.workflow.clone(),
                 class: cause.class,
-                item: letter.item.clone(),
-                text: text.clone(),
-                incident_id: letter.incident_id,
+                item: news.item,
+                text: news.text,
+                incident_id: news.incident_id,
             })
         };
-        steps.into_iter().filter_map(news).collect()
+        self.letters.take_news().into_iter().filter_map(told).collect()
     }
 }
 
@@ -171,7 +166,7 @@ pub struct LetterNews {
     pub item: Option<String>,
     /// Words of the fault, or what was done.
     pub text: Option<String>,
-    /// Incident it belongs to.
+    /// The incident that it failed for.
     pub incident_id: Option<i64>,
 }
 

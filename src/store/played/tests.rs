@@ -39,11 +39,14 @@ cron = "*/20 * * * *"
 [digests.daily]
 cron = "30 */3 * * *"
 [digests.weekly]
-cron = "0 */5 * * *"
+cron = "0 */8 * * *"
 [[workflows]]
 name = "pay"
 domain = "money"
 owner = "Asha <asha@example.com>"
+[[workflows]]
+name = "payout"
+domain = "money"
 [[workflows]]
 name = "report"
 owner = "Ben <ben@example.com>"
@@ -86,17 +89,17 @@ impl Watermark for AllRead {
     fn keep_only(&mut self, _: &BTreeSet<DateTime<Utc>>) {}
 }
 
-/// An event, and the milliseconds that pass before it.
-type Step = (u32, Value);
+/// Some events that are committed together, and the milliseconds that pass before them.
+type Step = (u32, Vec<Value>);
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let workflow = || prop::sample::select(vec!["pay", "report", "quiet", "stray"]);
+    let workflow = || prop::sample::select(vec!["pay", "payout", "report", "quiet", "stray"]);
     let failure = (workflow(), 0..6_u8, 0..2_u8, prop::option::weighted(0.3, 0..2_u8), 0..3_u8).prop_map(
         |(workflow, item, error, downstream, redriven)| {
             json!({ "workflow": workflow, "step": "send", "item": format!("i{item}"), "downstream": downstream.map(|d| format!("d{d}")),
                 "attempt": 1 + redriven, "max_attempts": 3, "disposition": "dead_lettered", "redrive_count": redriven,
                 "payload": { "row": item }, "links": { "run": "https://n8n.example.com/1" },
-                "error": { "type": format!("E{error}"), "message": format!("row {item} is bad") } })
+                "error": { "type": format!("E{error}"), "http_status": 402 + u16::from(error) * 20, "message": format!("row {item} is bad") } })
         },
     );
     let retried = (workflow(), 0..4_u8).prop_map(|(workflow, error)| {
@@ -127,10 +130,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         event["age_seconds"] = json!(age);
         event
     });
-    let step = (0_u32..600_000, aged);
+    let step = (0_u32..900_000, prop::collection::vec(aged, 1..4));
     // Some come at the very instants at which windows end.
-    (prop::sample::select(vec![1, 20_000]), prop::collection::vec(step, 1..120))
-        .prop_map(|(grid, steps)| steps.into_iter().map(|(wait, event)| (wait / grid * grid, event)).collect())
+    (prop::sample::select(vec![1, 20_000]), prop::collection::vec(step, 1..70))
+        .prop_map(|(grid, steps)| steps.into_iter().map(|(wait, events)| (wait / grid * grid, events)).collect())
 }
 
 fn item(live: &Live, n: u64, event: &Value, received_at: DateTime<Utc>) -> Item {
@@ -175,17 +178,21 @@ struct Outcome {
 async fn run(store: &Store, live: &Arc<Live>, steps: &[Step]) {
     let start: DateTime<Utc> = START.parse().unwrap();
     let mut intake = Intake::new(store.clone(), Keeping::Consequences);
-    let (mut ticker, mut now) = (Ticker::played(live, start), start);
-    for (n, (wait, event)) in (1..).zip(steps) {
+    let (mut ticker, mut now, mut sequence) = (Ticker::played(live, start), start, 0);
+    for (wait, events) in steps {
         now += TimeDelta::milliseconds((*wait).into());
+        let mut numbered = |event| {
+            sequence += 1;
+            item(live, sequence, event, now)
+        };
+        let batch: Vec<Item> = events.iter().map(&mut numbered).collect();
         let progress = Progress {
             stream: "S".to_owned(),
             stream_made_at: DateTime::UNIX_EPOCH,
-            sequence: n,
+            sequence: sequence.cast_signed(),
             arrival_at: now,
             lag: 0,
         };
-        let batch = [item(live, n.unsigned_abs(), event, now)];
         intake.commit(&batch, &progress, &live.policy, &*live.announcer, now).await.unwrap();
         let ticked = ticker.tick(store, live, &mut AllRead, now).await;
         assert!(ticked.failures.is_empty(), "{:?}", ticked.failures);
