@@ -104,7 +104,7 @@ pub trait Sink {
 }
 
 /// Everything that is read is committed before the tick that asks.
-struct AllRead;
+pub(crate) struct AllRead;
 
 impl Watermark for AllRead {
     async fn refresh(&mut self) {}

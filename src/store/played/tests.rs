@@ -1,8 +1,8 @@
 //! Tests: what is kept in memory gives what the statements give. Intake and tick run on both, and every message and every composed window
 //! must be the same.
 
-use crate::app::tick::{Passed, Reached, Ticker, Watermark};
-use crate::backtest::KEYS;
+use crate::app::tick::Ticker;
+use crate::backtest::{AllRead, KEYS};
 use crate::ingest::commit::{Intake, Item, Keeping, Progress, Redelivered};
 use crate::ingest::{DecodeOutcome, Inbound};
 use crate::live::Live;
@@ -15,7 +15,6 @@ use crate::{app, config};
 use chrono::{DateTime, TimeDelta, Utc};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const START: &str = "2026-12-01T09:30:00Z";
@@ -71,23 +70,6 @@ digest.quick = ["ops"]
 digest.daily = ["ops", "owner"]
 digest.weekly = ["ops"]
 "#;
-
-/// Everything that was sent is read at once.
-struct AllRead;
-
-impl Watermark for AllRead {
-    async fn refresh(&mut self) {}
-
-    fn passed(&mut self, _: DateTime<Utc>, _: DateTime<Utc>) -> Option<Passed> {
-        Some(Passed { incomplete: None })
-    }
-
-    async fn reached(&mut self, now: DateTime<Utc>) -> Option<Reached> {
-        Some(Reached { at: now, was_away: false })
-    }
-
-    fn keep_only(&mut self, _: &BTreeSet<DateTime<Utc>>) {}
-}
 
 /// Some events that are committed together, and the milliseconds that pass before them.
 type Step = (u32, Vec<Value>);
